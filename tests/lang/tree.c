@@ -41,6 +41,68 @@ static lang_text essence(const lang_text *text) {
     return out;
 }
 
+/* ---- the blocks of the source document ---- */
+
+/* The names of the kinds, as lang/tree.h lists them: "TYPE_PATH". */
+static void read_kinds(char names[EBB__KINDS][16]) {
+    lang_text header = lang_read("lang/tree.h");
+    const char *at = strstr(header.s, "typedef enum ebb__kind {");
+    for (uint32_t i = 0; i < EBB__KINDS; i++) {
+        at = strstr(at, "\n    EBB__S_");
+        assert_non_null(at);
+        at += strlen("\n    EBB__S_");
+        size_t n = strspn(at, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_");
+        assert_true(n < sizeof names[i]);
+        memcpy(names[i], at, n);
+        names[i][n] = 0;
+    }
+    assert_string_equal(names[EBB__S_HOLE], "HOLE");
+    free(header.s);
+}
+
+/* A node a line, its children below it: the kind, the name or operator that it has, and of a leaf its text. */
+static void dump(const ebb__source *s, uint32_t node, int depth, char names[EBB__KINDS][16], lang_text *out) {
+    const ebb__syntax *x = ebb__syntax_at(s, node);
+    char line[64];
+    lang_write(out, line, (size_t)snprintf(line, sizeof line, "%*s%s", 2 * depth, "", names[x->kind]));
+    ebb__span at = x->tok == 0 ? ebb__node_span(s, node) : ebb__token_span(s, x->tok);
+    if (x->child == 0 || x->tok != 0) {
+        lang_write(out, " ", 1);
+        lang_write(out, s->text + at.at, at.n);
+    }
+    lang_write(out, "\n", 1);
+    for (uint32_t child = x->child; child != 0; child = ebb__syntax_at(s, child)->next)
+        dump(s, child, depth + 1, names, out);
+}
+
+static size_t blocks;
+
+static void has_its_tree(const char *path) {
+    char names[EBB__KINDS][16], tree[128];
+    lang_text text = lang_read(path), found = lang_empty();
+    snprintf(tree, sizeof tree, "%.*s.tree", (int)(strlen(path) - strlen(".ebb")), path);
+    lang_text wanted = lang_read(tree);
+    ebb_lang *c = lang_new(NULL);
+    const ebb__source *s = ebb__source_add(c, path, "", text.s, text.n);
+    read_kinds(names);
+    dump(s, s->root, 0, names, &found);
+    assert_string_equal(found.s, wanted.s);
+    blocks++;
+    ebb_lang_free(c);
+    free(text.s);
+    free(found.s);
+    free(wanted.s);
+}
+
+static void each_block_of_the_source_has_its_tree(void **state) {
+    (void)state;
+    blocks = 0;
+    lang_each("fixtures/lang/blocks/*.ebb", has_its_tree);
+    assert_int_equal(blocks, 8);
+}
+
+/* ---- formatting ---- */
+
 static ebb_status format(const lang_text *text, lang_text *out) {
     ebb_lang *c = lang_new(NULL);
     *out = lang_empty();
@@ -132,6 +194,7 @@ static void the_examples_are_formatted(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_tree_prints_its_file_byte_for_byte),
+        cmocka_unit_test(each_block_of_the_source_has_its_tree),
         cmocka_unit_test(formatting_keeps_tokens_comments_and_tree_and_is_idempotent),
         cmocka_unit_test(formatting_is_idempotent_whatever_the_lines_were),
         cmocka_unit_test(the_examples_are_formatted),
