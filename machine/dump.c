@@ -141,7 +141,7 @@ static void explain_pendings(sink *s, const ebb__machine *m) {
         }
         end(s);
     }
-    for (uint32_t i = m->more->held; i != 0; i = ebb__pending_at(s->ms, i)->held_next) {
+    for (uint32_t i = m->more->held; i != 0; i = ebb__pending_more_at(s->ms, i)->held_next) {
         const ebb__pending *p = ebb__pending_at(s->ms, i);
         begin(s, "  owes the reply to ");
         add_kind(s, p->origin->kind);

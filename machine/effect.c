@@ -195,7 +195,8 @@ static void answer(ebb_machines *ms, ebb__cell *c) {
                      .kind = c->kind,
                      .origin_kind = p->origin->kind,
                      .failure = c->what == EBB__FAILED ? c->body.failure : 0};
-    p->answered(p->arg, &m);
+    const ebb__pending_more *more = ebb__pending_more_at(ms, c->ref);
+    more->answered(more->arg, &m);
     ebb__pending_unwant(ms, c->ref);
     ebb__cell_free(ms, c);
 }

@@ -175,8 +175,7 @@ enum {
 };
 enum { EBB__REQUEST_UNWANTED = 8 }; /* how a request ended, beside ebb_request_failure and 0 for a reply */
 
-/* The first cache line is all that a request of a machine touches which has no timeout and is not held. What stands
- * behind it has a value only with the flag that is named there. */
+/* One cache line: all that a request of a machine touches which has no timeout and is not held. */
 typedef struct ebb__pending {
     uint32_t link, generation;
     uint32_t requester, responder; /* indices; requester 0: outside, or nobody any more */
@@ -186,16 +185,19 @@ typedef struct ebb__pending {
     ebb__node node;    /* armed: it has a timeout */
     uint32_t label;
     uint8_t flags;
-    uint32_t held_next, held_prev;                     /* with EBB__HELD */
-    ebb_obligation obligation;                         /* with EBB__HELD */
-    void (*answered)(void *arg, const ebb_message *m); /* with EBB__CALL */
-    void *arg;                                         /* with EBB__CALL */
-    uint64_t within;                                   /* with EBB__TIMED */
-    uint64_t order;                                    /* of arming; with EBB__TIMED */
 } ebb__pending;
-enum { EBB__PENDING_BYTES = 128 };
-_Static_assert(sizeof(ebb__pending) <= EBB__PENDING_BYTES, "two cache lines");
-_Static_assert(sizeof(void *) != 8 || offsetof(ebb__pending, held_next) == 64, "one cache line");
+enum { EBB__PENDING_BYTES = 64 };
+_Static_assert(sizeof(ebb__pending) <= EBB__PENDING_BYTES, "one cache line");
+
+/* The rest of it. A field has a value only with the flag. */
+typedef struct ebb__pending_more {
+    uint32_t held_next, held_prev;                     /* EBB__HELD */
+    ebb_obligation obligation;                         /* EBB__HELD */
+    void (*answered)(void *arg, const ebb_message *m); /* EBB__CALL */
+    void *arg;                                         /* EBB__CALL */
+    uint64_t within;                                   /* EBB__TIMED */
+    uint64_t order;                                    /* EBB__TIMED: of arming */
+} ebb__pending_more;
 
 typedef struct ebb__alarm {
     uint32_t link, generation;
@@ -410,6 +412,11 @@ ebb_status ebb__refuse(ebb_machines *ms, ebb_machine to, uint16_t kind, ebb_stat
 
 /* ---- pending.c ----------------------------------------------------------------------------------------------------- */
 
+static inline ebb__pending_more *ebb__pending_more_at(const ebb_machines *ms, uint32_t i) {
+    const ebb__slab *s = &ms->pendings;
+    char *rest = s->base[i >> s->shift] + ((size_t)EBB__PENDING_BYTES << s->shift);
+    return (ebb__pending_more *)(void *)rest + (i & ((UINT32_C(1) << s->shift) - 1));
+}
 static inline ebb__pending *ebb__pending_at(const ebb_machines *ms, uint32_t i) {
     return ebb__slab_at(&ms->pendings, i);
 }

@@ -69,7 +69,7 @@ static void init(ebb_machines *ms, ebb_runtime *rt) {
     ms->timer_due = EBB_FOREVER;
     if (ms->opts.max_pending == 0) ms->opts.max_pending = EBB_MACHINE_PENDING;
     ebb__slab_init(&ms->machines, sizeof(ebb__machine), 0, EBB__MACHINE_SHIFT, ms->opts.max_machines);
-    ebb__slab_init(&ms->pendings, EBB__PENDING_BYTES, 0, RECORDS_SHIFT, 0);
+    ebb__slab_init(&ms->pendings, EBB__PENDING_BYTES, sizeof(ebb__pending_more), RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->alarms, sizeof(ebb__alarm), 0, RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->topics, sizeof(ebb__topic), 0, RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->subscriptions, sizeof(ebb__subscription), 0, RECORDS_SHIFT, 0);

@@ -25,19 +25,20 @@ static void unlink_made(ebb_machines *ms, ebb__pending *p) {
 }
 
 static void link_held(ebb_machines *ms, ebb__machine_more *more, uint32_t i) {
-    ebb__pending *p = ebb__pending_at(ms, i);
+    ebb__pending_more *p = ebb__pending_more_at(ms, i);
     p->held_prev = 0;
     p->held_next = more->held;
-    if (more->held != 0) ebb__pending_at(ms, more->held)->held_prev = i;
+    if (more->held != 0) ebb__pending_more_at(ms, more->held)->held_prev = i;
     more->held = i;
     more->n_held++;
 }
 
-static void unlink_held(ebb_machines *ms, ebb__pending *p) {
-    ebb__machine_more *more = ebb__machine_at(ms, p->responder)->more;
-    if (p->held_prev != 0) ebb__pending_at(ms, p->held_prev)->held_next = p->held_next;
+static void unlink_held(ebb_machines *ms, uint32_t i) {
+    ebb__machine_more *more = ebb__machine_at(ms, ebb__pending_at(ms, i)->responder)->more;
+    const ebb__pending_more *p = ebb__pending_more_at(ms, i);
+    if (p->held_prev != 0) ebb__pending_more_at(ms, p->held_prev)->held_next = p->held_next;
     else more->held = p->held_next;
-    if (p->held_next != 0) ebb__pending_at(ms, p->held_next)->held_prev = p->held_prev;
+    if (p->held_next != 0) ebb__pending_more_at(ms, p->held_next)->held_prev = p->held_prev;
     more->n_held--;
 }
 
@@ -141,10 +142,11 @@ void ebb__pending_unhold(ebb_machines *ms, uint32_t i, bool replied) {
     ebb__pending *p = ebb__pending_at(ms, i);
     if (!(p->flags & EBB__HELD)) return;
     p->flags &= (uint8_t)~EBB__HELD;
-    unlink_held(ms, p);
+    unlink_held(ms, i);
     if (ms->cx == NULL) return;
-    if (replied) (void)ebb_obligation_commit(ms->cx, p->obligation);
-    else (void)ebb_obligation_abort(ms->cx, p->obligation);
+    ebb_obligation owed = ebb__pending_more_at(ms, i)->obligation;
+    if (replied) (void)ebb_obligation_commit(ms->cx, owed);
+    else (void)ebb_obligation_abort(ms->cx, owed);
 }
 
 /* A reply that is staged behind the end of its machine is still delivered. */
@@ -163,13 +165,14 @@ static ebb_status hold(ebb_machines *ms, uint32_t i, const char *site) {
     if (more == NULL) return EBB_ERR_NOMEM;
     ebb__cell *c = ebb__cell_new(ms, 0, NULL, 0, &st);
     if (c == NULL) return st;
-    p->obligation = ebb_obligation_reserve_site(ms->cx, EBB_OBLIGATION_ACK, on_abort, NULL, site);
-    st = ebb_id_status(p->obligation.id);
+    ebb_obligation owed = ebb_obligation_reserve_site(ms->cx, EBB_OBLIGATION_ACK, on_abort, NULL, site);
+    st = ebb_id_status(owed.id);
     if (st != EBB_OK) {
         ebb__cell_free(ms, c);
         return st;
     }
     p->flags |= EBB__HELD;
+    ebb__pending_more_at(ms, i)->obligation = owed;
     link_held(ms, more, i);
     c->ref = i;
     ebb__stage(ms, c, EBB__HOLD, 0);
@@ -203,12 +206,12 @@ static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void 
     answer->what = EBB__FAILED;
     uint32_t i = *out = ebb__slab_take(&ms->pendings);
     ebb__pending *p = ebb__pending_at(ms, i);
-    memset(&p->requester, 0, offsetof(ebb__pending, held_next) - offsetof(ebb__pending, requester));
-    if (p->generation < ms->request_generation) p->generation = ms->request_generation;
-    p->responder = to;
-    p->answer = answer;
-    p->origin = origin;
-    p->flags = EBB__WANTED | EBB__OWED;
+    *p = (ebb__pending){.generation =
+                            p->generation < ms->request_generation ? ms->request_generation : p->generation,
+                        .responder = to,
+                        .answer = answer,
+                        .origin = origin,
+                        .flags = EBB__WANTED | EBB__OWED};
     ebb__machine *m = ebb__machine_at(ms, to);
     m->places++;
     origin->flags |= EBB__PLACE;
@@ -229,9 +232,9 @@ static ebb_status request(ebb_machines *ms, ebb_machine to, uint16_t kind, const
     return make(ms, i, kind, payload, size, out);
 }
 
-static void set_within(ebb__pending *p, uint64_t within) {
-    p->within = within;
-    p->flags |= EBB__TIMED;
+static void set_within(ebb_machines *ms, uint32_t i, uint64_t within) {
+    ebb__pending_more_at(ms, i)->within = within;
+    ebb__pending_at(ms, i)->flags |= EBB__TIMED;
 }
 
 static ebb_request id_of(const ebb_machines *ms, ebb_status st, uint32_t i) {
@@ -252,7 +255,7 @@ ebb_request ebb_machine_request(ebb_machines *ms, ebb_machine to, uint16_t kind,
     if (st != EBB_OK) return id_of(ms, st, 0);
     ebb__pending *p = ebb__pending_at(ms, i);
     p->requester = ms->running_index;
-    if (within != 0) set_within(p, within);
+    if (within != 0) set_within(ms, i, within);
     p->label = label;
     link_made(ms, more, i);
     return id_of(ms, EBB_OK, i);
@@ -268,10 +271,11 @@ ebb_request ebb_machine_call(ebb_machines *ms, ebb_machine to, uint16_t kind, co
     st = answered == NULL ? EBB_ERR_INVALID : request(ms, to, kind, payload, size, &i);
     if (st == EBB_OK) {
         ebb__pending *p = ebb__pending_at(ms, i);
-        p->answered = answered;
-        p->arg = arg;
+        ebb__pending_more *more = ebb__pending_more_at(ms, i);
+        more->answered = answered;
+        more->arg = arg;
         p->flags |= EBB__CALL;
-        if (within != 0) set_within(p, within);
+        if (within != 0) set_within(ms, i, within);
     }
     ebb_request id = id_of(ms, st, i);
     ebb__stage_leave(ms);

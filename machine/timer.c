@@ -83,7 +83,7 @@ void ebb__alarms_end(ebb_machines *ms, ebb__machine *m) {
 /* ---- timeouts --------------------------------------------------------------------------------------------------- */
 
 void ebb__timeout_arm(ebb_machines *ms, uint32_t pending) {
-    ebb__pending *p = ebb__pending_at(ms, pending);
+    ebb__pending_more *p = ebb__pending_more_at(ms, pending);
     p->order = ++ms->order;
     ebb__wheel_arm(&ms->wheel, ebb__wheel_ref(EBB__WHEEL_PENDING, pending),
                    later(ebb_machine_now(ms), p->within));
@@ -103,7 +103,7 @@ static uint32_t *link_of(const ebb_machines *ms, uint32_t ref) {
 
 static uint64_t order_of(const ebb_machines *ms, uint32_t ref) {
     return ref >> 30 == EBB__WHEEL_ALARM ? ebb__alarm_at(ms, index_of(ref))->order
-                                         : ebb__pending_at(ms, index_of(ref))->order;
+                                         : ebb__pending_more_at(ms, index_of(ref))->order;
 }
 
 static bool is_before(const ebb_machines *ms, uint32_t a, uint32_t b) {
