@@ -42,6 +42,8 @@ typedef struct ebb__cli_file {
     size_t n;
 } ebb__cli_file;
 bool ebb__cli_read(const char *path, ebb__cli_file *out);
+/* Of a file of more than `most` bytes, the beginning, which is longer than that. */
+bool ebb__cli_read_most(const char *path, size_t most, ebb__cli_file *out);
 
 /* A text that grows; zeroed, it is empty. free(bytes). `failed`: there was no memory, and a part is missing. */
 typedef struct ebb__buffer {

@@ -44,10 +44,11 @@ bool ebb__cli_number(const char *option, const char *text, uint64_t least, uint6
     return false;
 }
 
-/* Reads to the end instead of asking for a size, so that pipes work too. */
-static bool read_stream(FILE *in, ebb__cli_file *out) {
+/* Reads to the end, or to one byte more than `most`, instead of asking for a size, so that pipes work too. */
+static bool read_stream(FILE *in, size_t most, ebb__cli_file *out) {
     size_t room = 0;
     for (;;) {
+        if (out->n > most) return true;
         if (out->n == room) {
             room = room == 0 ? 1 << 16 : room * 2;
             uint8_t *bigger = realloc(out->bytes, room);
@@ -63,14 +64,14 @@ static bool read_stream(FILE *in, ebb__cli_file *out) {
     }
 }
 
-bool ebb__cli_read(const char *path, ebb__cli_file *out) {
+bool ebb__cli_read_most(const char *path, size_t most, ebb__cli_file *out) {
     *out = (ebb__cli_file){.path = path};
     FILE *in = fopen(path, "rb");
     if (in == NULL) {
         ebb__cli_error("can't open %s: %s", path, strerror(errno));
         return false;
     }
-    bool ok = read_stream(in, out);
+    bool ok = read_stream(in, most, out);
     if (!ok) {
         ebb__cli_error("can't read %s: %s", path, strerror(errno));
         free(out->bytes);
@@ -78,6 +79,10 @@ bool ebb__cli_read(const char *path, ebb__cli_file *out) {
     }
     fclose(in);
     return ok;
+}
+
+bool ebb__cli_read(const char *path, ebb__cli_file *out) {
+    return ebb__cli_read_most(path, SIZE_MAX - 1, out);
 }
 
 void ebb__buffer_add(void *buffer, const char *s, size_t n) {

@@ -20,7 +20,7 @@ static int check_file(const char *path, bool json) {
     ebb__modules m;
     ebb_lang *c = NULL;
     int code = EBB__EXIT_USAGE;
-    if (!ebb__cli_read(path, &file)) return code;
+    if (!ebb__cli_read_most(path, EBB_LANG_MAX_BYTES, &file)) return code;
     ebb_lang_opts opts = {.allocator = ebb__cli_allocator(), .load = ebb__modules_load, .load_ctx = &m};
     if (ebb__modules_open(&m, path) && ebb_lang_new(&opts, &c) == EBB_OK) {
         ebb_status st = ebb_lang_compile(c, path, ebb__cli_text(&file), file.n);
@@ -104,7 +104,7 @@ static int fmt_file(const char *path, bool check) {
     ebb__cli_file file;
     ebb_lang *c = NULL;
     ebb_lang_opts opts = {.allocator = ebb__cli_allocator()};
-    if (!ebb__cli_read(path, &file)) return EBB__EXIT_USAGE;
+    if (!ebb__cli_read_most(path, EBB_LANG_MAX_BYTES, &file)) return EBB__EXIT_USAGE;
     int code = EBB__EXIT_USAGE;
     if (ebb_lang_new(&opts, &c) == EBB_OK) code = format_text(c, &file, check);
     else ebb__cli_error("%s: %s", path, ebb_status_text(EBB_ERR_NOMEM));

@@ -23,7 +23,7 @@ ebb_status ebb__modules_load(void *ctx, const char *module, const char **out, si
     FILE *in = fopen(path, "rb"); /* that it is missing is a diagnostic, not a message */
     bool there = in != NULL;
     if (there) fclose(in);
-    there = there && ebb__cli_read(path, &m->files[m->n]);
+    there = there && ebb__cli_read_most(path, EBB_LANG_MAX_BYTES, &m->files[m->n]);
     free(path);
     if (!there) return EBB_ERR_INVALID;
     *out = (const char *)m->files[m->n].bytes;
@@ -83,7 +83,7 @@ static int compile(ebb__compiled *c) {
 
 int ebb__compiled_open(ebb__compiled *c, const char *path) {
     *c = (ebb__compiled){.path = path};
-    return ebb__cli_read(path, &c->file) ? compile(c) : EBB__EXIT_USAGE;
+    return ebb__cli_read_most(path, EBB_LANG_MAX_BYTES, &c->file) ? compile(c) : EBB__EXIT_USAGE;
 }
 
 void ebb__compiled_close(ebb__compiled *c) {

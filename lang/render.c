@@ -3,6 +3,7 @@
 
 #include "base/text.h"
 #include "lang/diag.h"
+#include "lang/literal.h"
 #include "lang/source.h"
 
 typedef struct writer {
@@ -184,7 +185,7 @@ void ebb_lang_render(const ebb_lang *c, const ebb_lang_diagnostic *d, ebb_lang_w
 
 /* ---- JSON ---- */
 
-/* The texts are passed on as they are; what has to be escaped is. */
+/* The texts are passed on as they are; what has to be escaped is. A file's name may be no UTF-8. */
 static void put_string(const writer *w, const char *s) {
     static const char hex[] = "0123456789abcdef";
     put(w, "\"");
@@ -197,7 +198,9 @@ static void put_string(const writer *w, const char *s) {
             char escape[7] = {'\\', 'u', '0', '0', hex[b >> 4], hex[b & 15], 0};
             put(w, escape);
         } else {
-            put_n(w, s, 1);
+            uint32_t n = ebb__utf8_length(s, 4); /* it stops at the end of the text */
+            put_n(w, n == 0 ? "\xef\xbf\xbd" : s, n == 0 ? 3 : n);
+            s += n == 0 ? 0 : n - 1;
         }
     }
     put(w, "\"");

@@ -35,8 +35,7 @@ ebb__source *ebb__source_add(ebb_lang *c, const char *path, const char *module, 
         return NULL;
     }
     if (large) {
-        (void)ebb__diag_report(c, EBB__E0110, (ebb__span){s->id, 0, 0},
-                               "this file has %d bytes; the limit is %d", (int64_t)n,
+        (void)ebb__diag_report(c, EBB__E0110, (ebb__span){s->id, 0, 0}, "this file has more than %d bytes",
                                (int64_t)EBB_LANG_MAX_BYTES);
     }
     ebb__lex(c, s);

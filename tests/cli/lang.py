@@ -53,6 +53,21 @@ class Lang(unittest.TestCase):
         self.assertEqual(found[0]["labels"][0]["line"], 2)
         self.assertEqual(BAD[found[0]["labels"][0]["at"]:][:5], '"one"')
 
+    def test_check_json_is_utf_8_whatever_the_name_of_the_file(self):
+        path = bytes(self.path) + b"/\xff\xc3\xa9.ebb"
+        with open(path, "w") as f:
+            f.write(BAD)
+        run = subprocess.run([EBB, "check", "--json", path], capture_output=True, timeout=60)
+        self.assertEqual(run.returncode, 1)
+        found = json.loads(run.stdout.decode("utf-8"))
+        self.assertTrue(found["labels"][0]["file"].endswith("/\ufffd\u00e9.ebb"))
+
+    def test_a_file_without_end_is_too_large(self):
+        for command in ["check", "fmt", "run", "test"]:
+            run = subprocess.run([EBB, command, "/dev/zero"], capture_output=True, text=True, timeout=60)
+            self.assertIn("E0110 file too large", run.stderr)
+            self.assertEqual(run.returncode, 1)
+
     def test_check_reads_modules_beside_the_program(self):
         self.file("net/auth.ebb", "pub const PORT: i64 = 7;\n")
         main = self.file("main.ebb", "import net::auth;\n\nfn main() { print(str(auth::PORT)); }\n")
