@@ -7,7 +7,7 @@
 #include "lang/lexer.h"
 #include "lang/tree.h"
 
-enum { EBB__TYPE_HEADS = 1024 };
+enum { EBB__TYPE_HEADS = 16384 };
 
 struct ebb__check {
     ebb__vec types; /* ebb__type_info */

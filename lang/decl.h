@@ -28,6 +28,8 @@ typedef struct ebb__field {
 
 enum { EBB__MAILBOX_MAX = 65535 }; /* EBB_MACHINE_MAILBOX_MAX */
 enum { EBB__FIELDS_MAX = 200 };    /* of a record, tuple or state; parameters: each needs a register */
+enum { EBB__LOCALS_MAX = 500 };    /* at one place of a function: there are as many registers */
+enum { EBB__STATES_MAX = 16384 };  /* of a typestate: they are looked up one by one */
 
 typedef struct ebb__decl {
     uint8_t kind;

@@ -15,7 +15,13 @@ uint32_t ebb__slot_new(ebb__body *b, ebb__type type) {
 }
 
 ebb__local *ebb__local_add(ebb__body *b, ebb__local_kind kind, ebb__name name, ebb__type type, ebb__span at) {
-    ebb__local *l = ebb__vec_push(b->c, &b->locals);
+    bool fits = b->locals.n < EBB__LOCALS_MAX;
+    if (!fits) {
+        (void)ebb__diag_report(b->c, EBB__E0209, at, "the first behind the limit of %d variables",
+                               (int64_t)EBB__LOCALS_MAX);
+        b->c->muted = true; /* what follows is about names that are not there */
+    }
+    ebb__local *l = fits ? ebb__vec_push(b->c, &b->locals) : NULL;
     if (l == NULL) l = EBB__NEW(b->c, ebb__local);
     *l = (ebb__local){.kind = (uint8_t)kind, .flow = EBB__LIVE, .name = name, .type = type, .span = at};
     const char *text = ebb__name_text(b->c, name);

@@ -128,7 +128,6 @@ static ebb_status make_type(ebb_program *p, uint32_t i, bool checked) {
     }
     size_t fields = sizeof(ebb__object) + slots * sizeof(ebb__value);
     assert(fields <= EBB_MACHINE_FIELDS_MAX); /* there are EBB__FIELDS_MAX */
-    if (ir->n_states > UINT16_MAX) return ebb__image_limit(&p->image, ir->name, "more than 65,535 states");
     t->type = (ebb_machine_type){.name = ir->name,
                                  .states = states,
                                  .table = table,

@@ -5,6 +5,12 @@
 
 static void declare_state(ebb_lang *c, ebb__typestate *ts, uint32_t node) {
     const ebb__source *s = ts->decl->source;
+    if (ts->n_states == EBB__STATES_MAX) {
+        (void)ebb__diag_report(c, EBB__E0209, ebb__name_span(s, node),
+                               "the first behind the limit of %d states", (int64_t)EBB__STATES_MAX);
+        c->muted = true;
+        return;
+    }
     ebb__state *st = EBB__NEW(c, ebb__state);
     *st = (ebb__state){.name = ebb__node_name(s, node), .index = ts->n_states, .node = node, .typestate = ts};
     st->span = ebb__name_span(s, node);
