@@ -7,11 +7,9 @@
 #include "lang/lexer.h"
 #include "lang/tree.h"
 
-enum { EBB__TYPE_HEADS = 16384 };
-
 struct ebb__check {
-    ebb__vec types; /* ebb__type_info */
-    uint32_t type_heads[EBB__TYPE_HEADS];
+    ebb__vec types;   /* ebb__type_info */
+    ebb__map type_of; /* the first type of a hash */
     ebb__scope builtins;
     ebb__vec decls;      /* ebb__decl *, of all modules, in order; methods and messages too */
     ebb__vec typestates; /* ebb__typestate *, specs too */

@@ -60,6 +60,7 @@ static void free_check(ebb_lang *c, struct ebb__check *k) {
     ebb__vec *all[] = {&k->types, &k->decls, &k->typestates, &k->protocols, &k->fns, &k->calls};
     for (size_t i = 0; i < sizeof all / sizeof *all; i++) ebb__vec_free(c, all[i]);
     ebb__map_free(&k->builtins.map);
+    ebb__map_free(&k->type_of);
 }
 
 void ebb_lang_free(ebb_lang *c) {

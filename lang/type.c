@@ -10,11 +10,11 @@ ebb__type_info *ebb__type_at(const ebb_lang *c, ebb__type t) {
     return EBB__VEC_AT(&c->check->types, ebb__type_info, t);
 }
 
-static uint32_t hash_of(const ebb__type_info *x) {
+static uint64_t hash_of(const ebb__type_info *x) {
     uint64_t h = x->kind * UINT64_C(0x9e3779b97f4a7c15) + x->index;
     h = (h ^ (uintptr_t)x->decl) * UINT64_C(0xff51afd7ed558ccd);
     for (uint32_t i = 0; i < x->n; i++) h = (h ^ x->of[i]) * UINT64_C(0xff51afd7ed558ccd);
-    return (uint32_t)(h >> 40) % EBB__TYPE_HEADS;
+    return h | 1; /* 0 is no key */
 }
 
 static bool same(const ebb__type_info *a, const ebb__type_info *b) {
@@ -31,7 +31,11 @@ static bool has_one_owner(const ebb_lang *c, const ebb__type_info *x) {
 }
 
 static ebb__type intern(ebb_lang *c, ebb__type_info x) {
-    uint32_t *head = &c->check->type_heads[hash_of(&x)];
+    uint32_t *head = ebb__map_put(&c->check->type_of, hash_of(&x));
+    if (head == NULL) {
+        c->oom = true;
+        return EBB__TY_ERROR;
+    }
     for (ebb__type t = *head; t != 0; t = ebb__type_at(c, t)->next) {
         if (same(ebb__type_at(c, t), &x)) return t;
     }
@@ -50,6 +54,7 @@ static ebb__type intern(ebb_lang *c, ebb__type_info x) {
 
 void ebb__types_init(ebb_lang *c) {
     c->check->types.size = sizeof(ebb__type_info);
+    ebb__map_init(&c->check->type_of, c->allocator, sizeof(uint32_t));
     for (uint8_t kind = 0; kind <= EBB__TY_REQUEST_ID; kind++) {
         ebb__type_info *x = ebb__vec_push(c, &c->check->types);
         if (x != NULL) x->kind = kind;
