@@ -113,6 +113,11 @@ class Examples(Case):
             with self.subTest(name):
                 self.passes(EXAMPLES / f"{name}.ebb", "--explore", "--schedules", "200")
 
+    def test_three_more_protocols_hold_in_every_schedule(self):
+        for name in ["lease", "election", "queue"]:
+            with self.subTest(name):
+                self.passes(ROOT / f"fixtures/lang/run/{name}.ebb", "--explore", "--schedules", "200")
+
 
 class Judged(Case):
     def test_output_that_differs_is_shown_with_its_line(self):
