@@ -179,6 +179,10 @@ static ebb__ir *infer_name(ebb__body *b, uint32_t node, bool borrow) {
             (void)ebb__diag_report(b->c, EBB__E0304, span, "%n has fields: %n { %n: ... }", name, name,
                                    x->decl->fields[0].name);
         else (void)ebb__diag_report(b->c, EBB__E0301, span, "%n is a type, not a value", name);
+    } else if (r.kind == EBB__R_DECL && r.decl->kind == EBB__D_TYPESTATE) {
+        ebb__diag *d = ebb__diag_report(b->c, EBB__E0301, span, "%n is a typestate, not a value", name);
+        ebb__diag_help(b->c, d, "%n::spawn(...) makes a machine of it, %n::new(...) a direct value", name,
+                       name);
     } else if (r.kind == EBB__R_DECL) {
         (void)ebb__diag_report(b->c, EBB__E0301, span,
                                r.decl->kind == EBB__D_FN ? "a function is no value: call it"

@@ -37,10 +37,10 @@ static ebb_status sleep_until_needed(ebb_cx *cx, ebb_machines *ms) {
 /* The work of one poll: enough to be done when half of the polls of a cleanup budget are used. */
 static uint32_t batch_of(ebb_cx *cx, ebb_machines *ms) {
     ebb_task_info info;
-    if (ebb__rt_is_stepped(ms->rt)) return 1;
-    if (!ms->cancelled || ebb_task_info_of(cx, ms->task, &info) != EBB_OK) return EBB_MACHINE_BATCH;
-    if (info.budget.polls == EBB_POLLS_UNBOUNDED) return EBB_MACHINE_BATCH;
-    return EBB_MACHINE_BATCH + ms->n_machines / (info.budget.polls / 2 + 1);
+    uint32_t least = ebb__rt_is_stepped(ms->rt) ? 1 : EBB_MACHINE_BATCH;
+    if (!ms->cancelled || ebb_task_info_of(cx, ms->task, &info) != EBB_OK) return least;
+    if (info.budget.polls == EBB_POLLS_UNBOUNDED) return least;
+    return least + ms->n_machines / (info.budget.polls / 2 + 1);
 }
 
 static void take_turns(ebb_machines *ms, uint32_t n) {

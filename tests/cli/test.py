@@ -157,6 +157,24 @@ class Judged(Case):
         at_once = self.machine(more="after 0ms -> Off { Off }", common="state Off { after 0ms -> On { On } }")
         self.fails(at_once, "livelock: ")
 
+    def test_a_hundred_thousand_machines_are_stopped_within_what_the_trace_holds(self):
+        path = self.file("""type Go = { left: i64 }
+typestate Idle { fn new() -> On { On } state On { on Go {} } }
+typestate Spawner {
+    fn new() -> On { On }
+    state On {
+        on Go(g) -> stay | MachineError {
+            for _i in 0..5000 { start(Idle::spawn()); }
+            if g.left > 1 { send(self, Go { left: g.left - 1 })?; } else { print("all"); }
+        }
+    }
+}
+fn main() -> () | MachineError { let s = Spawner::spawn(); start(s); send(s, Go { left: 20 })?; }
+//> all
+""")
+        self.passes(path, "--trace", "t")
+        self.check_trace("t")
+
     def test_a_flood_of_output_is_cut(self):
         self.fails(self.file('fn main() { while true { print("x"); } }\n'), "output: it says more than 16 MiB")
         out = self.fails(self.machine('for i in 0..100000 { print("line"); if i == 9999 { trap("end"); } }'), "fault: ")
