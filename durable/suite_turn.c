@@ -400,15 +400,16 @@ static ebb_status body_of(ebb__suite *s, size_t n) {
     TRY(ebb__t_start(s, "a", &x));
     TRY(ebb__t_take(s, &x));
     ebb_provider_ack_turn_call *c = ebb__t_turn(s, &x);
-    c->body = ebb__t_bytes(s, n);
-    CHECK(s, c->body.at != NULL);
+    const ebb_blob body = ebb__t_bytes(s, n);
+    CHECK(s, body.at != NULL);
+    c->body = body;
     TRY(ebb__t_commit(s, &x, c));
     ebb_provider_history_call *h = ebb__t_new(s, EBB_PROVIDER_HISTORY);
     h->id = x.id;
     h->most = 10;
     ASK(s, h, EBB_OK);
     SAME(s, h->turns_n, 1);
-    SAME_BLOB(s, h->turns[0].body, c->body);
+    SAME_BLOB(s, h->turns[0].body, body);
     return EBB_OK;
 }
 
@@ -518,13 +519,14 @@ static ebb_status ends(ebb__suite *s, ebb_instance_state state) {
     TRY(ebb__t_begin(s, "a", 0, &x));
     TRY(ebb__t_poke(s, &x));
     ebb_provider_ack_turn_call *c = ebb__t_turn(s, &x);
+    const ebb_blob result = ebb__t_bytes(s, 100);
     c->ends = state;
-    c->result = ebb__t_bytes(s, 100);
+    c->result = result;
     c->text = "because";
     TRY(ebb__t_commit(s, &x, c));
     TRY(ebb__t_row(s, &x, &row));
     SAME(s, row->state, state);
-    SAME_BLOB(s, row->result, c->result);
+    SAME_BLOB(s, row->result, result);
     CHECK(s, strcmp(row->text, "because") == 0);
     CHECK(s, row->ended >= row->started && row->started > 0);
     ASK(s, ebb__t_send_call(s, x.id, "late"), EBB_ERR_UNKNOWN_INSTANCE);
