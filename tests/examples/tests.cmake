@@ -10,6 +10,12 @@ list(TRANSFORM guide_files REPLACE "^.*/([^/]+)\\.c$" "\\1")
 list(TRANSFORM guide_files REPLACE "(.+)" "$<TARGET_FILE:example_guide_\\1>")
 ebb_python(examples.guide examples/guide.py $<TARGET_FILE:ebb_cli> ${guide_files})
 
+# The examples of durable orchestrations.
+file(GLOB durable_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/durable/*.c)
+list(TRANSFORM durable_files REPLACE "^.*/([^/]+)\\.c$" "\\1")
+list(TRANSFORM durable_files REPLACE "(.+)" "$<TARGET_FILE:example_durable_\\1>")
+ebb_python(examples.durable examples/durable.py ${durable_files})
+
 # The examples in the lab, with their clients: their sources are compiled with another name for main.
 add_executable(lab_stories examples/lab/stories.c)
 foreach(name web proxy upload chat service)
