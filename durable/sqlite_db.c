@@ -135,7 +135,7 @@ int ebb__sqlite_run(ebb__sqlite_db *db, ebb__sqlite_sql sql, const char *types, 
     for (int i = 0; rc == SQLITE_OK && types[i] != 0; i++) rc = bind(s, i + 1, types[i], &args);
     va_end(args);
     if (rc != SQLITE_OK) return fail(db, rc);
-    db->statements++;
+    if (sql > EBB__SQL_MEMBER_UNDO) db->statements++; /* those of transactions come first, and don't count */
     return step(db, s);
 }
 

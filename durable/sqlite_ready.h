@@ -40,7 +40,9 @@ struct ebb__sqlite_entry {
     bool due;                                 /* a timer of it may be due */
     uint32_t given;                           /* messages of the claim */
     uint32_t attempts, unread;                /* of the row, while it is running */
-    uint32_t slot;                            /* of the lock file, where its claim stands; 0: none */
+    uint32_t signals;                         /* at least as many as are in the inbox, if `counted` */
+    bool counted;
+    uint32_t slot; /* of the lock file, where its claim stands; 0: none */
 };
 
 struct ebb__sqlite_type {
