@@ -69,8 +69,7 @@ ebb_status ebb__sqlite_status(const ebb__sqlite_db *db) {
 /* ---- open and close ------------------------------------------------------------------------------------------- */
 
 /* Pages that are cached are not read again, so that a disk that blinks is noticed late; SQLite's 2 MB are enough. */
-static const char writer_pragmas[] = "PRAGMA journal_mode = WAL;"
-                                     "PRAGMA wal_autocheckpoint = 0;"
+static const char writer_pragmas[] = "PRAGMA wal_autocheckpoint = 0;"
                                      "PRAGMA cache_size = -16000;"
                                      "PRAGMA temp_store = MEMORY;"
                                      "PRAGMA foreign_keys = OFF";

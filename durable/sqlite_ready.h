@@ -48,7 +48,7 @@ struct ebb__sqlite_entry {
 struct ebb__sqlite_type {
     ebb__sqlite_type *next;
     ebb__sqlite_list list;
-    uint32_t version;
+    uint32_t version, used; /* used: by entries. Freed with the last */
     char name[];
 };
 

@@ -247,6 +247,8 @@ static void refused_files_are_named(void **state) {
     assert_int_equal(scene_open(s, "other.db", EBB_DURABILITY_FULL), EBB_ERR_STORE);
     assert_non_null(strstr(s->text, "other.db is a database of another program"));
     assert_int_equal(scene_number(s, "other.db", "SELECT count(*) FROM sqlite_schema"), 1);
+    assert_int_equal(scene_number(s, "other.db", "SELECT journal_mode = 'delete' FROM pragma_journal_mode"),
+                     1);
 
     assert_int_equal(scene_open(s, "newer.db", EBB_DURABILITY_FULL), EBB_OK);
     scene_close(s);
