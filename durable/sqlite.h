@@ -183,6 +183,7 @@ void ebb__sqlite_node_left(ebb__sqlite_file *f, uint64_t id);
 /* Claims whose time has come are given back, and so is what nodes held that have lapsed. */
 void ebb__sqlite_lapse_work(ebb__sqlite_file *f);
 void ebb__sqlite_lapse_nodes(ebb__sqlite_file *f);
+void ebb__sqlite_disown_lapsed(ebb__sqlite_file *f); /* sessions of nodes that have lapsed are free */
 void ebb__sqlite_notice_timers(ebb__sqlite_file *f);
 /* Reads what is ready from the file. */
 void ebb__sqlite_ready_load(ebb__sqlite_file *f);
@@ -211,6 +212,7 @@ ebb_status ebb__sqlite_join(ebb__sqlite_file *f, ebb_provider_join_call *c);
 ebb_status ebb__sqlite_renew(ebb__sqlite_file *f, ebb_provider_renew_call *c);
 ebb_status ebb__sqlite_fetch_turns(ebb__sqlite_file *f, ebb_provider_fetch_turns_call *c);
 ebb_status ebb__sqlite_abandon_turns(ebb__sqlite_file *f, ebb_provider_abandon_turns_call *c);
+ebb_status ebb__sqlite_outstanding(ebb__sqlite_file *f, ebb_provider_outstanding_call *c);
 /* Runs a read. */
 ebb_status ebb__sqlite_read(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider_call *c);
 

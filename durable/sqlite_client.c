@@ -76,7 +76,7 @@ static bool has_row(ebb__sqlite_file *f, ebb__sqlite_sql sql, uint64_t key) {
     return true;
 }
 
-static uint64_t signals_of(ebb__sqlite_file *f, uint64_t key) {
+static uint64_t count_signals(ebb__sqlite_file *f, uint64_t key) {
     uint64_t n = 0;
     if (ebb__sqlite_run(&f->db, EBB__SQL_INBOX_SIGNALS, "i", key) == SQLITE_ROW) {
         n = ebb__sqlite_u64(ebb__sqlite_at(&f->db, EBB__SQL_INBOX_SIGNALS), 0);
@@ -85,12 +85,24 @@ static uint64_t signals_of(ebb__sqlite_file *f, uint64_t key) {
     return n;
 }
 
+/* Whether one more signal fits. Rows are counted only when a bound of their number says that it may not: else the n-th
+ * signal would cost n. Acks don't lower the bound, and members that are undone have raised it. */
+static bool has_room(ebb__sqlite_file *f, const found *at) {
+    ebb__sqlite_entry *e = ebb__sqlite_entry_find(&f->ready, at->key);
+    if (e == NULL) return count_signals(f, at->key) + at->unread < EBB_DURABLE_SIGNALS;
+    if (!e->counted || e->signals + at->unread >= EBB_DURABLE_SIGNALS) {
+        e->signals = (uint32_t)count_signals(f, at->key);
+        e->counted = f->db.failed == 0;
+    }
+    return e->signals++ + at->unread < EBB_DURABLE_SIGNALS;
+}
+
 static ebb_status signal_to(ebb__sqlite_file *f, ebb_provider_send_call *c, const found *at) {
     if (c->dedup != NULL && *c->dedup != 0) {
         (void)ebb__sqlite_run(&f->db, EBB__SQL_DEDUP, "iit", at->key, at->execution, c->dedup);
         if (f->db.failed == 0 && sqlite3_changes(f->db.at) == 0) return EBB_OK;
     }
-    if (signals_of(f, at->key) + at->unread >= EBB_DURABLE_SIGNALS)
+    if (!has_room(f, at))
         return ebb__sqlite_say(&c->call, EBB_ERR_LIMIT,
                                "the instance %.60s has %d signals that it has not taken", c->id,
                                EBB_DURABLE_SIGNALS);

@@ -69,8 +69,7 @@ ebb_status ebb__sqlite_status(const ebb__sqlite_db *db) {
 /* ---- open and close ------------------------------------------------------------------------------------------- */
 
 /* Pages that are cached are not read again, so that a disk that blinks is noticed late; SQLite's 2 MB are enough. */
-static const char writer_pragmas[] = "PRAGMA journal_mode = WAL;"
-                                     "PRAGMA wal_autocheckpoint = 0;"
+static const char writer_pragmas[] = "PRAGMA wal_autocheckpoint = 0;"
                                      "PRAGMA cache_size = -16000;"
                                      "PRAGMA temp_store = MEMORY;"
                                      "PRAGMA foreign_keys = OFF";
@@ -135,7 +134,7 @@ int ebb__sqlite_run(ebb__sqlite_db *db, ebb__sqlite_sql sql, const char *types, 
     for (int i = 0; rc == SQLITE_OK && types[i] != 0; i++) rc = bind(s, i + 1, types[i], &args);
     va_end(args);
     if (rc != SQLITE_OK) return fail(db, rc);
-    db->statements++;
+    if (sql > EBB__SQL_MEMBER_UNDO) db->statements++; /* those of transactions come first, and don't count */
     return step(db, s);
 }
 

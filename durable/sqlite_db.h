@@ -24,7 +24,7 @@ typedef enum ebb__sqlite_sql {
 typedef struct ebb__sqlite_db {
     sqlite3 *at;
     sqlite3_stmt *cached[EBB__SQL_COUNT];
-    uint64_t statements; /* that were run */
+    uint64_t statements; /* that were run, but for begins, commits and savepoints */
     int failed, system;  /* the first failure, and errno of it */
     char text[200];      /* of that */
 } ebb__sqlite_db;

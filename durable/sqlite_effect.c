@@ -149,6 +149,7 @@ static void on_freed(ebb__sqlite_file *f, uint64_t key) {
     ebb__sqlite_entry *at = ebb__sqlite_entry_find(&f->ready, key);
     if (at == NULL) return;
     at->attempts = 0;
+    at->counted = false;
     at->again |= at->running;
     ebb__sqlite_lock_release(&f->claims, at->slot);
     at->slot = 0;
@@ -159,7 +160,6 @@ static void on_retyped(ebb__sqlite_file *f, uint64_t key) {
     ebb__sqlite_entry *at = ebb__sqlite_entry_find(&f->ready, key);
     if (at == NULL) return;
     ebb__sqlite_entry_type(&f->ready, at, NULL, 0);
-    if (at->in != NULL) ebb__sqlite_entry_place(&f->ready, at);
 }
 
 static void on_timer(ebb__sqlite_file *f, const ebb__sqlite_effect *e) {

@@ -34,11 +34,19 @@ static void refund(void *arg, ebb__sqlite_entry *e) {
     e->slot = 0;
 }
 
-static void forget_sessions(ebb__sqlite_file *f, uint64_t node) {
+void ebb__sqlite_disown_lapsed(ebb__sqlite_file *f) {
+    for (const ebb__sqlite_node *n = f->ready.nodes; n != NULL; n = n->next)
+        if (n->until <= f->now) (void)ebb__sqlite_run(&f->db, EBB__SQL_WORK_DISOWN, "i", n->id);
+}
+
+/* The rows of a node's sessions are free before the node is gone. False: they could not be written. */
+static bool forget_sessions(ebb__sqlite_file *f, uint64_t node) {
     (void)ebb__sqlite_run(&f->db, EBB__SQL_WORK_DISOWN, "i", node);
-    if (f->ready.nodes != NULL && f->ready.nodes->next != NULL) return;
+    if (f->db.failed != 0) return false;
+    if (f->ready.nodes != NULL && f->ready.nodes->next != NULL) return true;
     ebb__map_free(&f->sessions); /* the last node that could have one */
     ebb__map_init(&f->sessions, ebb__sqlite_heap(), sizeof(uint64_t));
+    return true;
 }
 
 /* After the commit: entries and rows are visible to others in the same moment. */
@@ -55,7 +63,7 @@ void ebb__sqlite_lapse_nodes(ebb__sqlite_file *f) {
     for (ebb__sqlite_node *n = f->ready.nodes, *next; n != NULL; n = next) {
         next = n->next;
         if (n->until > f->now || (n->held == NULL && f->now - n->until < 10 * n->lease)) continue;
-        forget_sessions(f, n->id);
+        if (!forget_sessions(f, n->id)) break;
         ebb__sqlite_node_end(&f->ready, n, charge, f);
     }
     ebb__sqlite_forgive(&f->db); /* a charge that could not be written is lost, and no turn waits for it */
@@ -67,7 +75,7 @@ ebb_status ebb__sqlite_leave(ebb__sqlite_file *f, ebb_provider_leave_call *c) {
     size_t at = 0;
     for (const ebb__sqlite_held *h; (h = ebb__map_next(&f->held, &at)) != NULL;)
         if (h->node == n->id) ebb__sqlite_held_free(f, h);
-    forget_sessions(f, n->id);
+    (void)forget_sessions(f, n->id);
     ebb__sqlite_effect_add(f, EBB__EFFECT_LEFT, 0)->node = n->id;
     return ebb__sqlite_status(&f->db);
 }

@@ -165,15 +165,20 @@ static ebb_status value(ebb__sqlite_db *db, ebb_provider_value_call *c) {
     return fits ? ebb__sqlite_status(db) : EBB_ERR_NOMEM;
 }
 
-static ebb_status outstanding(ebb__sqlite_db *db, ebb_provider_outstanding_call *c) {
+/* On the writer's thread, which knows which claims are live. */
+ebb_status ebb__sqlite_outstanding(ebb__sqlite_file *f, ebb_provider_outstanding_call *c) {
+    ebb__sqlite_db *db = &f->db;
+    size_t at = 0;
     if (ebb__sqlite_run(db, EBB__SQL_OUTSTANDING, "t", c->id) != SQLITE_ROW)
         return unknown(db, &c->call, c->id);
     sqlite3_stmt *s = ebb__sqlite_at(db, EBB__SQL_OUTSTANDING);
-    c->work = ebb__sqlite_u64(s, 0);
-    c->claimed = ebb__sqlite_u64(s, 1);
+    const uint64_t key = ebb__sqlite_u64(s, 0);
+    c->work = ebb__sqlite_u64(s, 1);
     c->timers = ebb__sqlite_u64(s, 2);
     c->messages = ebb__sqlite_u64(s, 3);
     ebb__sqlite_end(db, EBB__SQL_OUTSTANDING);
+    for (const ebb__sqlite_held *h; (h = ebb__map_next(&f->held, &at)) != NULL;)
+        c->claimed += h->key == key && h->node != 0 && h->until > f->now;
     return EBB_OK;
 }
 
@@ -182,8 +187,7 @@ static ebb_status read_one(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider
     case EBB_PROVIDER_HISTORY: return history(db, (ebb_provider_history_call *)c);
     case EBB_PROVIDER_INSTANCE: return instance(f, db, (ebb_provider_instance_call *)c);
     case EBB_PROVIDER_LIST: return list(f, db, (ebb_provider_list_call *)c);
-    case EBB_PROVIDER_VALUE: return value(db, (ebb_provider_value_call *)c);
-    default: return outstanding(db, (ebb_provider_outstanding_call *)c);
+    default: return value(db, (ebb_provider_value_call *)c);
     }
 }
 

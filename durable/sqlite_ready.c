@@ -55,16 +55,12 @@ static void put(ebb__sqlite_list *l, ebb__sqlite_entry *e) {
 
 /* ---- types ---------------------------------------------------------------------------------------------------- */
 
-static void types_tidy(ebb__sqlite_ready *r) {
-    for (ebb__sqlite_type **at = &r->types; *at != NULL;) {
-        ebb__sqlite_type *t = *at;
-        if (t->list.first != NULL) {
-            at = &t->next;
-            continue;
-        }
-        *at = t->next;
-        free(t);
-    }
+static void type_unuse(ebb__sqlite_ready *r, ebb__sqlite_type *t) {
+    if (t == NULL || --t->used != 0) return;
+    ebb__sqlite_type **at = &r->types;
+    while (*at != t) at = &(*at)->next;
+    *at = t->next;
+    free(t);
 }
 
 /* NULL: no memory; the entry is looked at again then. */
@@ -82,7 +78,13 @@ static ebb__sqlite_type *type_of(ebb__sqlite_ready *r, const char *name, uint32_
 }
 
 void ebb__sqlite_entry_type(ebb__sqlite_ready *r, ebb__sqlite_entry *e, const char *name, uint32_t version) {
+    ebb__sqlite_type *before = e->type;
+    const bool listed = before != NULL && e->in == &before->list;
+    if (listed) ebb__sqlite_entry_take(e);
     e->type = name != NULL ? type_of(r, name, version) : NULL;
+    if (e->type != NULL) e->type->used++;
+    type_unuse(r, before);
+    if (listed) ebb__sqlite_entry_place(r, e);
 }
 
 /* ---- entries -------------------------------------------------------------------------------------------------- */
@@ -118,6 +120,7 @@ static void let_go(ebb__sqlite_entry *e) {
 void ebb__sqlite_entry_free(ebb__sqlite_ready *r, ebb__sqlite_entry *e) {
     ebb__sqlite_entry_take(e);
     let_go(e);
+    ebb__sqlite_entry_type(r, e, NULL, 0);
     ebb__map_remove(&r->entries, e->key);
     free(e);
 }
@@ -252,10 +255,10 @@ void ebb__sqlite_ready_fini(ebb__sqlite_ready *r) {
     size_t at = 0;
     for (ebb__sqlite_entry **e; (e = ebb__map_next(&r->entries, &at)) != NULL;) {
         ebb__sqlite_entry_take(*e);
+        ebb__sqlite_entry_type(r, *e, NULL, 0);
         free(*e);
     }
     ebb__map_free(&r->entries);
-    types_tidy(r);
 }
 
 /* ---- the first of the ready ones ------------------------------------------------------------------------------ */
@@ -275,6 +278,6 @@ ebb__sqlite_entry *ebb__sqlite_ready_first(ebb__sqlite_ready *r, ebb__sqlite_nod
 
 ebb__sqlite_entry *ebb__sqlite_ready_suspect(ebb__sqlite_ready *r, const ebb__sqlite_node *n) {
     for (ebb__sqlite_entry *e = r->suspects.first; e != NULL; e = e->next)
-        if (ebb__sqlite_node_runs(n, e->type->name, e->type->version)) return e;
+        if (e->type != NULL && ebb__sqlite_node_runs(n, e->type->name, e->type->version)) return e;
     return NULL;
 }

@@ -40,13 +40,15 @@ struct ebb__sqlite_entry {
     bool due;                                 /* a timer of it may be due */
     uint32_t given;                           /* messages of the claim */
     uint32_t attempts, unread;                /* of the row, while it is running */
-    uint32_t slot;                            /* of the lock file, where its claim stands; 0: none */
+    uint32_t signals;                         /* at least as many as are in the inbox, if `counted` */
+    bool counted;
+    uint32_t slot; /* of the lock file, where its claim stands; 0: none */
 };
 
 struct ebb__sqlite_type {
     ebb__sqlite_type *next;
     ebb__sqlite_list list;
-    uint32_t version;
+    uint32_t version, used; /* used: by entries. Freed with the last */
     char name[];
 };
 

@@ -41,6 +41,9 @@ static const char *const steps[EBB__SQLITE_SCHEMA] = {
 
 static ebb_status upgrade(ebb__sqlite_db *db, int64_t from, const char *path, char *text, size_t room) {
     char set[64];
+    (void)ebb__sqlite_exec(db,
+                           "PRAGMA journal_mode = WAL"); /* not before it is known that the file is ours */
+    if (from == EBB__SQLITE_SCHEMA) return ebb__sqlite_status(db);
     (void)ebb__sqlite_exec(db, "BEGIN IMMEDIATE");
     for (int64_t i = from; i < EBB__SQLITE_SCHEMA; i++) (void)ebb__sqlite_exec(db, steps[i]);
     (void)snprintf(set, sizeof set, "UPDATE meta SET v = %d WHERE k = 'schema'", EBB__SQLITE_SCHEMA);
@@ -82,7 +85,7 @@ ebb_status ebb__sqlite_schema(ebb__sqlite_db *db, const char *path, bool may_mak
                        (long long)schema, (long long)reader, EBB__SQLITE_SCHEMA);
         return EBB_ERR_SCHEMA;
     }
-    if (schema >= EBB__SQLITE_SCHEMA) return EBB_OK;
+    if (schema >= EBB__SQLITE_SCHEMA) return upgrade(db, EBB__SQLITE_SCHEMA, path, text, room);
     if (may_make) return upgrade(db, schema, path, text, room);
     (void)snprintf(text, room, "%.120s has schema %lld, and may not be upgraded to %d", path,
                    (long long)schema, EBB__SQLITE_SCHEMA);

@@ -1,6 +1,6 @@
 /* Turns: fetched and claimed in memory, acknowledged in one transaction. */
 #define _POSIX_C_SOURCE 200809L
-#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "durable/sqlite.h"
@@ -208,7 +208,8 @@ static bool read_inbox(fetch *q, ebb__sqlite_entry *e, ebb_provider_turn_item *i
     return fits;
 }
 
-static void read_timers(fetch *q, ebb__sqlite_entry *e, ebb_provider_turn_item *item, bool *more) {
+/* False: no timer is due. */
+static bool read_timers(fetch *q, ebb__sqlite_entry *e, ebb_provider_turn_item *item, bool *more) {
     ebb__sqlite_db *db = &q->file->db;
     const uint32_t left = q->call->messages - (uint32_t)item->messages_n;
     uint32_t n = 0;
@@ -225,13 +226,13 @@ static void read_timers(fetch *q, ebb__sqlite_entry *e, ebb_provider_turn_item *
         m->at.seq = m->step = ebb__sqlite_u64(ebb__sqlite_at(db, EBB__SQL_TIMER_OF), 0);
         m->execution = item->execution;
     }
+    return n != 0;
 }
 
 static void claim(fetch *q, ebb__sqlite_entry *e, ebb_provider_turn_item *item, bool more) {
     ebb__sqlite_entry_claim(e, q->node, ebb__sqlite_token_new(q->file));
     if (e->slot == 0) e->slot = ebb__sqlite_lock_claim(&q->file->claims, e->key);
     e->again = more;
-    e->due = more && e->due;
     e->given = (uint32_t)item->messages_n;
     item->token = e->token;
     q->call->items_n++;
@@ -244,7 +245,7 @@ static ebb_status look(fetch *q, ebb__sqlite_entry *e, bool suspects) {
     bool more;
     q->looks++;
     if (!read_inbox(q, e, item, &more)) return EBB_ERR_NOMEM;
-    if (item->key != 0 && e->due) read_timers(q, e, item, &more);
+    if (item->key != 0 && e->due) e->due = read_timers(q, e, item, &more);
     if (q->file->db.failed != 0) return ebb__sqlite_status(&q->file->db);
     if (item->key == 0 || item->messages_n == 0) {
         e->due = false;
@@ -265,13 +266,24 @@ static ebb_status look(fetch *q, ebb__sqlite_entry *e, bool suspects) {
     return EBB_OK;
 }
 
+static int by_seq(const void *a, const void *b) {
+    const ebb__sqlite_entry *x = *(ebb__sqlite_entry *const *)a, *y = *(ebb__sqlite_entry *const *)b;
+    return (x->seq > y->seq) - (x->seq < y->seq);
+}
+
 static ebb_status fetch_only(fetch *q) {
     ebb_status st = EBB_OK;
-    for (size_t i = 0; i < q->call->only_n && st == EBB_OK && q->call->items_n < q->call->most; i++) {
+    size_t n = 0;
+    ebb__sqlite_entry **ready = ebb__arena_alloc(&q->file->arena, (q->call->only_n + 1) * sizeof *ready);
+    if (ready == NULL) return EBB_ERR_NOMEM;
+    for (size_t i = 0; i < q->call->only_n; i++) {
         ebb__sqlite_entry *e = ebb__sqlite_entry_find(&q->file->ready, q->call->only[i]);
         if (e == NULL || e->running || e->in == NULL) continue;
-        if (e->node == NULL || e->node == q->node) st = look(q, e, q->call->suspects);
+        if (e->node == NULL || e->node == q->node) ready[n++] = e;
     }
+    qsort(ready, n, sizeof *ready, by_seq);
+    for (size_t i = 0; i < n && st == EBB_OK && q->call->items_n < q->call->most; i++)
+        if (i == 0 || ready[i] != ready[i - 1]) st = look(q, ready[i], q->call->suspects);
     return st;
 }
 

@@ -267,6 +267,7 @@ ebb_status ebb__sqlite_fetch_work(ebb__sqlite_file *f, ebb_provider_fetch_work_c
         return EBB_OK;
     }
     ebb__sqlite_lapse_work(f);
+    ebb__sqlite_disown_lapsed(f);
     c->items = ebb_provider_alloc(&c->call, ((size_t)c->most + 1) * sizeof *c->items);
     if (c->items == NULL) return EBB_ERR_NOMEM;
     ebb_status st = EBB_OK;

@@ -13,7 +13,7 @@
 /* ---- queue ---------------------------------------------------------------------------------------------------------- */
 
 static bool is_read(ebb_provider_op op) {
-    return op >= EBB_PROVIDER_HISTORY && op <= EBB_PROVIDER_OUTSTANDING;
+    return op >= EBB_PROVIDER_HISTORY && op <= EBB_PROVIDER_VALUE;
 }
 
 void ebb__sqlite_queue(ebb__sqlite_store *s, ebb_provider_call *c) {
@@ -43,7 +43,7 @@ static void answer(ebb__sqlite_db *db, ebb_provider_call *c, ebb_status st) {
 /* Calls that write nothing: they are done after the commit of the batch, and see it. */
 static bool is_later(ebb_provider_op op) {
     return op == EBB_PROVIDER_JOIN || op == EBB_PROVIDER_RENEW || op == EBB_PROVIDER_FETCH_TURNS ||
-           op == EBB_PROVIDER_ABANDON_TURNS;
+           op == EBB_PROVIDER_ABANDON_TURNS || op == EBB_PROVIDER_OUTSTANDING;
 }
 
 /* What makes a file larger, and can wait. */
@@ -65,6 +65,7 @@ static ebb_status run(ebb__sqlite_file *f, ebb_provider_call *c) {
     case EBB_PROVIDER_FETCH_WORK: return ebb__sqlite_fetch_work(f, (ebb_provider_fetch_work_call *)c);
     case EBB_PROVIDER_ACK_WORK: return ebb__sqlite_ack_work(f, (ebb_provider_ack_work_call *)c);
     case EBB_PROVIDER_ABANDON_WORK: return ebb__sqlite_abandon_work(f, (ebb_provider_abandon_work_call *)c);
+    case EBB_PROVIDER_OUTSTANDING: return ebb__sqlite_outstanding(f, (ebb_provider_outstanding_call *)c);
     case EBB_PROVIDER_START: return ebb__sqlite_start(f, (ebb_provider_start_call *)c);
     case EBB_PROVIDER_SEND: return ebb__sqlite_send(f, (ebb_provider_send_call *)c);
     case EBB_PROVIDER_MARK: return ebb__sqlite_mark(f, (ebb_provider_mark_call *)c);

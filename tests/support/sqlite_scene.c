@@ -62,6 +62,12 @@ scene *scene_new(world *w) {
     return s;
 }
 
+scene *scene_at(world *w, const char *dir) {
+    scene *s = make(w);
+    (void)snprintf(s->dir, sizeof s->dir, "%s", dir);
+    return s;
+}
+
 scene *scene_beside(scene *s) {
     scene *other = make(s->w);
     memcpy(other->dir, s->dir, sizeof s->dir);

@@ -26,6 +26,8 @@ typedef struct scene {
 /* A scene without a store. */
 scene *scene_new(world *w);
 void scene_end(scene *s);
+/* One of a directory that another process owns. */
+scene *scene_at(world *w, const char *dir);
 /* Another one of the same directory: a second loop. It does not delete the directory. */
 scene *scene_beside(scene *s);
 
