@@ -1,0 +1,73 @@
+/* The conformance suite holds the lab provider to its contract, and each planted bug of a provider is found by a case. */
+#include "durable/lab_rows.h"
+#include "tests/support/suite_run.h"
+
+static void every_case_passes_in_memory(void **state) {
+    world *w = *state;
+    suite_run *r = world_keep(w, sizeof *r);
+    r->url = "lab:";
+    r->shows = true;
+    run_suite(w, r);
+    print_message("%u passed, %u failed\n", r->passed, r->failed);
+    assert_int_equal(r->failed, 0);
+    assert_int_equal(r->status, EBB_OK);
+    assert_true(r->passed >= 200);
+}
+
+static void cases_have_names_of_their_own_and_say_what_they_hold(void **state) {
+    const char *about, *name, *other;
+    size_t n = 0;
+    (void)state;
+    for (; (name = ebb_provider_case_at(n, &about)) != NULL; n++) {
+        assert_int_equal(strncmp(name, "test_", 5), 0);
+        assert_true(strlen(about) > 0);
+        for (size_t k = 0; k < n; k++) {
+            other = ebb_provider_case_at(k, NULL);
+            assert_string_not_equal(name, other);
+        }
+    }
+    assert_true(n >= 200);
+}
+
+static void the_source_s_seven_cases_are_there(void **state) {
+    static const char *const names[] = {"test_ack_work_item_none_deletes_without_enqueue",
+                                        "test_ack_orchestration_item_deletes_cancelled_activities",
+                                        "test_cancellation_of_locked_activity_causes_renewal_failure",
+                                        "test_cancellation_of_unlocked_activity_removes_from_queue",
+                                        "test_ack_work_item_fails_on_cancelled_row",
+                                        "test_ack_work_item_succeeds_if_row_exists",
+                                        "test_mass_cancellation_deletes_all_activities"};
+    world *w = *state;
+    for (size_t i = 0; i < 7; i++) {
+        suite_run *r = world_keep(w, sizeof *r);
+        r->url = "lab:";
+        r->match = names[i];
+        run_suite(w, r);
+        assert_int_equal(r->passed, 1);
+        assert_int_equal(r->failed, 0);
+    }
+}
+
+static void a_run_without_cases_is_an_error(void **state) {
+    world *w = *state;
+    suite_run *r = world_keep(w, sizeof *r);
+    r->url = "lab:";
+    r->match = "no such case";
+    run_suite(w, r);
+    assert_int_equal(r->status, EBB_ERR_INVALID);
+    r->url = "mongo:x";
+    run_suite(w, r);
+    assert_int_equal(r->status, EBB_ERR_INVALID);
+    assert_int_equal(ebb_provider_test(w->host, &(ebb_provider_test_opts){.url = "lab:"}, NULL, NULL),
+                     EBB_ERR_INVALID); /* the host is no fiber */
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        IN_UNTRACED_WORLD(every_case_passes_in_memory),
+        cmocka_unit_test(cases_have_names_of_their_own_and_say_what_they_hold),
+        IN_UNTRACED_WORLD(the_source_s_seven_cases_are_there),
+        IN_UNTRACED_WORLD(a_run_without_cases_is_an_error),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
