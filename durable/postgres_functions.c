@@ -263,8 +263,9 @@ const char *const ebb__postgres_functions[] = {
     "BEGIN\n"
     "  DELETE FROM ebb.value WHERE inst = p_key AND k = ANY(p_k);\n"
     "  INSERT INTO ebb.value(inst, k, v)\n"
-    "    SELECT DISTINCT ON (x.k) p_key, x.k, x.v FROM unnest(p_k, p_v) WITH ORDINALITY x(k, v, place)\n"
-    "      WHERE x.v IS NOT NULL ORDER BY x.k, x.place DESC;\n"
+    "    SELECT p_key, l.k, l.v FROM (\n"
+    "      SELECT DISTINCT ON (x.k) x.k, x.v FROM unnest(p_k, p_v) WITH ORDINALITY x(k, v, place)\n"
+    "        ORDER BY x.k, x.place DESC) l WHERE l.v IS NOT NULL;\n"
     "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.drop_work(p_key bigint, p_execution bigint, p_acts bigint[], p_causes "
     "bigint[],\n"
