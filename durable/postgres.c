@@ -221,15 +221,33 @@ void ebb__postgres_open_failed(ebb__postgres *s, ebb_status st, const char *text
     release(s);
 }
 
+/* Those of libpq, and one of ours. */
+static ebb_status check_options(const ebb__store_url *u, char *text, size_t room) {
+    PQconninfoOption *known = PQconndefaults();
+    ebb_status st = known != NULL ? EBB_OK : EBB_ERR_NOMEM;
+    for (size_t i = 0; i < u->options && st == EBB_OK; i++) {
+        const PQconninfoOption *o = known;
+        while (o->keyword != NULL && strcmp(o->keyword, u->option[i].name) != 0) o++;
+        if (o->keyword != NULL || strcmp(u->option[i].name, "synchronous_commit") == 0) continue;
+        st = EBB_ERR_INVALID;
+        (void)snprintf(text, room, "the URL of a store: PostgreSQL has no option '%s'", u->option[i].name);
+    }
+    if (known != NULL) PQconninfoFree(known);
+    return st;
+}
+
 static ebb_status parse(ebb__postgres *s, const ebb_store_opts *o, char *text, size_t room) {
     ebb_status st = ebb__store_url_parse(&s->arena, o->url, &s->url, text, room);
+    if (st != EBB_OK) return st;
+    st = check_options(&s->url, text, room);
     if (st != EBB_OK) return st;
     s->synchronous = ebb__store_url_option(&s->url, "synchronous_commit");
     if (o->listen_url == NULL) {
         s->listen_url = s->url;
         return EBB_OK;
     }
-    return ebb__store_url_parse(&s->arena, o->listen_url, &s->listen_url, text, room);
+    st = ebb__store_url_parse(&s->arena, o->listen_url, &s->listen_url, text, room);
+    return st == EBB_OK ? check_options(&s->listen_url, text, room) : st;
 }
 
 static ebb_status begin(ebb__postgres *s) {

@@ -24,6 +24,7 @@ static const char *const retryable[] = {
 ebb_status ebb__postgres_status_of(const char *sqlstate) {
     for (size_t i = 0; i < sizeof retryable / sizeof retryable[0]; i++)
         if (strncmp(sqlstate, retryable[i], strlen(retryable[i])) == 0) return EBB_ERR_UNAVAILABLE;
+    if (strcmp(sqlstate, "EBB01") == 0) return EBB_ERR_SCHEMA; /* of ebb_v1.renew */
     return *sqlstate != 0 ? EBB_ERR_STORE : EBB_ERR_UNAVAILABLE;
 }
 

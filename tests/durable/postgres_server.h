@@ -71,23 +71,23 @@ PG_UNUSED pid_t pg_start_server(const pg_server *s) {
     char dir[64];
     snprintf(dir, sizeof dir, "%s", s->dir);
     const char *args[] = {"postgres",
-                    "-D",
-                    data,
-                    "-k",
-                    dir,
-                    "-h",
-                    "127.0.0.1",
-                    "-p",
-                    port,
-                    "-c",
-                    s->durable ? "fsync=on" : "fsync=off",
-                    "-c",
-                    "max_connections=60",
-                    "-c",
-                    "shared_buffers=32MB",
-                    "-c",
-                    "log_min_messages=fatal",
-                    NULL};
+                          "-D",
+                          data,
+                          "-k",
+                          dir,
+                          "-h",
+                          "127.0.0.1",
+                          "-p",
+                          port,
+                          "-c",
+                          s->durable ? "fsync=on" : "fsync=off",
+                          "-c",
+                          "max_connections=60",
+                          "-c",
+                          "shared_buffers=32MB",
+                          "-c",
+                          "log_min_messages=fatal",
+                          NULL};
     const pid_t pid = pg_run(s, "postgres", args);
     char conninfo[256];
     snprintf(conninfo, sizeof conninfo, "host=%s port=%u user=ebb dbname=postgres connect_timeout=2", s->dir,
@@ -155,7 +155,8 @@ PG_UNUSED bool pg_make(pg_server *s) {
     if (geteuid() == 0 && (nobody == NULL || chown(s->dir, nobody->pw_uid, nobody->pw_gid) != 0))
         return false;
     snprintf(data, sizeof data, "%s/data", s->dir);
-    const char *args[] = {"initdb", "-D", data, "-U", "ebb", "-A", "trust", "-N", "--locale=C", "-E", "UTF8", NULL};
+    const char *args[] = {"initdb", "-D", data,         "-U", "ebb",  "-A",
+                          "trust",  "-N", "--locale=C", "-E", "UTF8", NULL};
     const pid_t pid = pg_run(s, "initdb", args);
     return pid > 0 && waitpid(pid, &status, 0) == pid && status == 0;
 }
