@@ -492,7 +492,7 @@ static void ids_are_cut(ebb__lab_self *s, void *call) {
     ebb_provider_start_call *c = call;
     (void)s;
     if (strlen(c->id) < EBB_DURABLE_ID) return;
-    snprintf(id, EBB_DURABLE_ID, "%s", c->id);
+    memcpy(id, c->id, EBB_DURABLE_ID - 1);
     c->id = id;
 }
 static void existed_is_not_said(ebb__lab_self *s, void *call) {
