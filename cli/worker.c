@@ -106,7 +106,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
 }
 
 static int run(service *s) {
-    const ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator(), .inspect = ""};
+    const ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator()};
     if (s->app_path != NULL && (s->app = ebb__app_load(s->app_path)) == NULL) return EBB__EXIT_USAGE;
     const int code = ebb_service_run(&opts, serve, s);
     return s->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;

@@ -75,10 +75,15 @@ static ebb_status feed_all(ebb_cx *cx, rerun *r, const ebb_provider_instance_row
     return st;
 }
 
-static void explain(rerun *r, ebb_status st) {
+/* A difference names its turn. */
+static ebb_status explain(const rerun *r, const ebb_provider_instance_row *row, ebb_status st) {
     const char *text = ebb__orch_run_difference(r->run);
     if (*text == 0) text = *ebb_durable_error() != 0 ? ebb_durable_error() : ebb_status_text(st);
     (void)snprintf(r->out->text, sizeof r->out->text, "%s", text);
+    if (st == EBB_ERR_NONDETERMINISM) return st;
+    return ebb__durable_say(st, "%s, execution %llu, turn %llu: %s", row->id,
+                            (unsigned long long)row->execution, (unsigned long long)r->out->turns + 1,
+                            r->out->text);
 }
 
 static ebb_status run(ebb_cx *cx, rerun *r, const ebb__registered_orch *of,
@@ -99,7 +104,7 @@ static ebb_status run(ebb_cx *cx, rerun *r, const ebb__registered_orch *of,
                                   .parked = on_parked};
     r->run = ebb__orch_run_new(cx, &o);
     st = r->run != NULL ? feed_all(cx, r, row) : EBB_ERR_NOMEM;
-    if (st != EBB_OK && r->run != NULL) explain(r, st);
+    if (st != EBB_OK && r->run != NULL) st = explain(r, row, st);
     ebb__orch_run_free(cx, r->run);
     ebb_region_close(cx, region);
     return st;
