@@ -81,6 +81,7 @@ static ebb_status end_case(ebb__suite *s, ebb_status st) {
     ebb_status end = EBB_OK;
     for (; s->nodes > 2 && end == EBB_OK; s->nodes--) end = ebb__t_leave(s, s->nodes - 1);
     s->nodes = 2;
+    if (end == EBB_OK) end = ebb__t_come_back(s);
     if (end == EBB_OK) end = clean(s);
     if (st != EBB_OK) (void)snprintf(s->text, sizeof s->text, "%s", text);
     return st != EBB_OK ? st : end;
