@@ -1,4 +1,6 @@
 /* Stores: opened, closed, shared, and what a worker asks of them from a start to the turn after an activity. */
+#include <pthread.h>
+
 #include "tests/support/store_world.h"
 
 static ebb_provider_node join(world *w, ebb_store *s) {
@@ -446,6 +448,25 @@ static void hints_past_the_buffer_are_lost_and_said_to_be(void **state) {
     assert_int_equal(h->lost, 2);
 }
 
+static void *send_there(void *arg) {
+    send_hints(arg, 100);
+    return NULL;
+}
+
+static void hints_come_from_other_threads(void **state) {
+    world *w = *state;
+    heard *h = world_keep(w, sizeof *h);
+    pthread_t t;
+    ebb_store *s = open_store(w, "lab:");
+    h->listener = (ebb__hint_listener){NULL, hear, h};
+    ebb__store_listen(s, &h->listener);
+    assert_int_equal(pthread_create(&t, NULL, send_there, s), 0);
+    assert_int_equal(pthread_join(t, NULL), 0);
+    assert_int_equal(h->gone, 0); /* not on that thread */
+    store_settle(w);
+    assert_int_equal(h->gone, 100);
+}
+
 static void leave_and_hear(void *arg, const ebb_provider_hint *hint) {
     heard *h = arg;
     (void)hint;
@@ -514,6 +535,7 @@ int main(void) {
         IN_WORLD(an_open_that_outlives_its_region_is_closed),
         IN_WORLD(a_provider_of_another_size_is_refused),
         IN_WORLD(hints_past_the_buffer_are_lost_and_said_to_be),
+        IN_WORLD(hints_come_from_other_threads),
         IN_WORLD(a_listener_may_leave_while_it_hears),
         IN_WORLD(a_hint_on_its_way_does_not_need_the_store),
         IN_WORLD(a_store_without_memory_leaves_nothing),
