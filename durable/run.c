@@ -11,7 +11,7 @@ enum { CHUNK = 4096, LIST_FIRST = 8 };
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-void *ebb__run_alloc(ebb_orch *r, size_t n) {
+void *ebb__run_new(ebb_orch *r, size_t n) {
     void *at = ebb__arena_zero(&r->memory, n != 0 ? n : 1);
     if (at == NULL) ebb__run_fail(r, EBB_ERR_NOMEM);
     r->bytes += n;
@@ -21,14 +21,14 @@ void *ebb__run_alloc(ebb_orch *r, size_t n) {
 ebb_blob ebb__run_copy(ebb_orch *r, ebb_blob b) {
     static const uint8_t empty;
     if (b.n == 0) return (ebb_blob){&empty, 0};
-    void *at = ebb__run_alloc(r, b.n);
+    void *at = ebb__run_new(r, b.n);
     if (at == NULL) return (ebb_blob){&empty, 0};
     memcpy(at, b.at, b.n);
     return (ebb_blob){at, b.n};
 }
 
 const char *ebb__run_text(ebb_orch *r, const char *at, size_t n) {
-    char *to = ebb__run_alloc(r, n + 1);
+    char *to = ebb__run_new(r, n + 1);
     if (to == NULL) return "";
     if (n != 0) memcpy(to, at, n);
     return to;

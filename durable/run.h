@@ -174,10 +174,10 @@ struct ebb_orch {
 
 /* ---- run.c ---- */
 /* Memory of the run; its failure ends the turn with EBB_ERR_NOMEM. Called on the fiber, it does not return then. */
-void *ebb__run_alloc(ebb_orch *r, size_t n);
+void *ebb__run_new(ebb_orch *r, size_t n);
 ebb_blob ebb__run_copy(ebb_orch *r, ebb_blob b);
 const char *ebb__run_text(ebb_orch *r, const char *at, size_t n);
-/* Adds a zeroed entry. NULL: no memory, as ebb__run_alloc. */
+/* Adds a zeroed entry. NULL: no memory, as ebb__run_new. */
 void *ebb__run_add(ebb_orch *r, ebb__arena *arena, ebb__list *l, size_t size);
 /* Ends the turn without a commit. On the fiber it does not return. */
 void ebb__run_fail(ebb_orch *r, ebb_status st);
