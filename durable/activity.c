@@ -231,7 +231,7 @@ static void activity_over(ebb_activity *a) {
 
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
-    const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = a->of->name};
+    const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};
     a->region = ebb_region_open(cx, &opts);
     ebb_status st = ebb_id_status(a->region.id);
     if (st != EBB_OK) {

@@ -145,7 +145,7 @@ static int64_t number(durable *d, ebb_future *f) {
 
 static void many_are_listed_cancelled_and_pruned(void **state) {
     durable *d = world_of(state);
-    char id[16];
+    char id[24];
     uint64_t seen = 0;
     ebb_value v;
     size_t n;

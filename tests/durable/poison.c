@@ -61,7 +61,7 @@ static void a_poisoned_instance_is_suspended_alone(void **state) {
     durable_start(d, "bad", "one", "7");
     for (int i = 0; i < 10; i++) assert_int_equal(crash_with_turns(d), 1);
     for (int i = 0; i < 5; i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "good%d", i);
         durable_start(d, id, "one", "7");
     }
@@ -69,7 +69,7 @@ static void a_poisoned_instance_is_suspended_alone(void **state) {
     durable_pass(d, 10 * EBB_SECOND);
     assert_non_null(strstr(durable_state(d, "bad"), "Suspended poisoned: its turn 1 was claimed 11 times"));
     for (int i = 0; i < 5; i++) {
-        char id[8];
+        char id[24];
         (void)snprintf(id, sizeof id, "good%d", i);
         assert_string_equal(durable_state(d, id), "Completed 7");
     }
