@@ -1,5 +1,5 @@
-/* Activities: claimed for free places, run by a fiber in a region of their own, ended by an ack. A keeper waits for that
- * region and acks; the body may be cancelled or forced meanwhile, the keeper goes on. */
+/* Activities: claimed for free places, run by a fiber in a region of their own, ended by an ack. A supervisor waits for that
+ * region and acks; the body may be cancelled or forced meanwhile, the supervisor goes on. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +100,7 @@ void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why
     a->gone = true;
     if (kind == EBB_CANCEL_LEASE_LOST) w->stats.lease_lost++;
     else if (kind != EBB_CANCEL_SHUTDOWN) w->stats.cancelled++;
-    if (a->region.id == 0) return; /* the keeper sees it before it starts the body */
+    if (a->region.id == 0) return; /* the supervisor sees it before it starts the body */
     const ebb_budget budget = {ebb_now(host) + a->of->opts.grace, EBB_POLLS_UNBOUNDED, 0};
     ebb_region_cancel_within(host, a->region, kind, why, budget);
 }
@@ -202,7 +202,7 @@ static void finish(ebb_cx *cx, ebb_activity *a) {
     else give_back(cx, a);
 }
 
-/* ---- the keeper ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the supervisor ------------------------------------------------------------------------------------------------------------------- */
 
 static void unlink_activity(ebb_activity *a) {
     ebb_worker *w = a->worker;
@@ -245,7 +245,7 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     return st;
 }
 
-static ebb_status keeper(ebb_cx *cx, void *arg) {
+static ebb_status supervisor(ebb_cx *cx, void *arg) {
     ebb_activity *a = arg;
     (void)ebb_mask(cx);
     if (a->claim > a->of->opts.attempts) {
@@ -314,7 +314,7 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
     w->activities = a;
     r->running++;
     w->stats.running++;
-    if (ebb_id_status(ebb_fiber_spawn(cx, w->unit, keeper, a).id) == EBB_OK) return;
+    if (ebb_id_status(ebb_fiber_spawn(cx, w->unit, supervisor, a).id) == EBB_OK) return;
     give_token_back(cx, w, item->token);
     activity_over(a);
 }

@@ -70,6 +70,12 @@ void ebb__worker_tell(ebb_cx *cx, ebb_provider_call *c) {
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
 
+/* By an operator, or another worker: its fiber is of no use. */
+static void ended(ebb_worker *w, uint64_t key) {
+    ebb__hot *h = ebb__hot_find(w, key);
+    if (h != NULL && h->task.id == 0) ebb__hot_free(ebb_runtime_host(w->rt), h);
+}
+
 static void on_hint(void *arg, const ebb_provider_hint *h) {
     ebb_worker *w = arg;
     ebb_activity *a;
@@ -83,7 +89,7 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
             ebb__activity_cancel(a, h->cause != EBB_CANCEL_NONE ? h->cause : EBB_CANCEL_LEASE_LOST,
                                  "its row was deleted");
         break;
-    case EBB_PROVIDER_HINT_ENDED: break;
+    case EBB_PROVIDER_HINT_ENDED: ended(w, h->key); break;
     }
     if (w->look_for_turns) ebb__worker_wake(w, &w->dispatcher);
     if (w->look_for_work) ebb__worker_wake(w, &w->claimer);

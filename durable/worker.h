@@ -7,7 +7,7 @@
  *   dispatcher fetches instances, and starts a fiber for the turn of each (dispatch.c)
  *   claimer    fetches activities for free places (activity.c)
  *   a turn     feeds the run of one instance and commits (dispatch.c)
- *   a keeper   one for each activity: opens its region, waits for its end, acks (activity.c)
+ *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
  *
  * Invariants:
  *  - `instances` has an entry for each instance that is hot or has a turn now. Hot: a run that waits, and a token with
