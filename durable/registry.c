@@ -8,6 +8,7 @@ static const struct {
     const ebb_provider *provider;
 } providers[] = {
     {"lab", &ebb__provider_lab},
+    {"sqlite", &ebb__provider_sqlite},
 };
 
 const ebb_provider *ebb__provider_of(const char *url) {

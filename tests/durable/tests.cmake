@@ -1,0 +1,8 @@
+# SQLite with everything at every operation, and a million rows.
+foreach(name power faults scale)
+    ebb_run(durable.sqlite_${name}.soak durable.sqlite_${name})
+    ebb_soak(durable.sqlite_${name}.soak)
+endforeach()
+set_tests_properties(durable.sqlite_power.soak PROPERTIES ENVIRONMENT EBB_POWER_STEP=1)
+set_tests_properties(durable.sqlite_faults.soak PROPERTIES ENVIRONMENT EBB_FAULT_STEP=1)
+set_tests_properties(durable.sqlite_scale.soak PROPERTIES ENVIRONMENT EBB_SCALE_ROWS=1000000)
