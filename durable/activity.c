@@ -217,6 +217,14 @@ static void activity_free(ebb_activity *a) {
     ebb__free(&allocator, a, sizeof *a);
 }
 
+void ebb__activity_free_all(ebb_worker *w) {
+    while (w->activities != NULL) {
+        ebb_activity *a = w->activities;
+        unlink_activity(a);
+        activity_free(a);
+    }
+}
+
 static void activity_over(ebb_activity *a) {
     ebb_worker *w = a->worker;
     unlink_activity(a);
@@ -241,6 +249,8 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_task task = ebb_fiber_spawn(cx, a->region, body, a);
     st = ebb_id_status(task.id);
     (void)ebb_region_join(cx, a->region);
+    ebb_region_state state;
+    a->forced = ebb_region_state_of(cx, a->region, &state) == EBB_OK && state != EBB_REGION_CLOSED;
     a->region.id = 0;
     return st;
 }
@@ -257,6 +267,8 @@ static ebb_status supervisor(ebb_cx *cx, void *arg) {
     } else if (!a->gone) {
         (void)run(cx, a);
     }
+    if (a->forced)
+        return EBB_CANCELLED; /* the body may still run: the worker frees the record with its region */
     finish(cx, a);
     (void)ebb_unmask(cx);
     activity_over(a);

@@ -101,6 +101,7 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
 static void worker_free(ebb_worker *w) {
     ebb_allocator a = w->allocator;
     ebb__hot_free_all(ebb_runtime_host(w->rt), w);
+    ebb__activity_free_all(w);
     ebb__map_free(&w->instances);
     ebb__arena_free(&w->arena);
     ebb__free(&a, w->orchs, w->orchs_room * sizeof *w->orchs);
