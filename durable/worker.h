@@ -75,7 +75,7 @@ struct ebb_activity {
 /* A fiber that naps until it has something to do. */
 typedef struct ebb__worker_fiber {
     ebb_task task; /* id 0: it has ended, or has not begun */
-    bool woken;
+    bool begun, woken;
 } ebb__worker_fiber;
 
 /* A node of the store. There is one for activities and one for instances: a fetch of turns whose answer was lost leaves
