@@ -17,12 +17,16 @@ typedef void (*child_fn)(scene *s, int out);
 static void expect_busy(scene *s, int out);
 static void work_until_killed(scene *s, int out);
 static void claim_and_wait(scene *s, int out);
+static void claim_work_and_wait(scene *s, int out);
 static void ask_the_owner(scene *s, int out);
 static const struct {
     const char *name;
     child_fn body;
-} children[] = {
-    {"busy", expect_busy}, {"work", work_until_killed}, {"claim", claim_and_wait}, {"ask", ask_the_owner}};
+} children[] = {{"busy", expect_busy},
+                {"work", work_until_killed},
+                {"claim", claim_and_wait},
+                {"claim work", claim_work_and_wait},
+                {"ask", ask_the_owner}};
 
 /* Runs a child's body in another process, on the same directory. It writes to `out`. */
 static pid_t other_process(scene *s, int out, const char *name) {
@@ -120,6 +124,46 @@ static void claim_and_wait(scene *s, int out) {
     if (f->items_n != 1 || write(out, &f->items[0].key, sizeof f->items[0].key) != sizeof f->items[0].key)
         _exit(1);
     for (;;) (void)pause();
+}
+
+static void claim_work_and_wait(scene *s, int out) {
+    if (scene_open(s, "a.db", EBB_DURABILITY_NORMAL) != EBB_OK || scene_join(s) != EBB_OK) _exit(1);
+    ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
+    if (w->items_n != 1 || write(out, &w->items[0].key, sizeof w->items[0].key) != sizeof w->items[0].key)
+        _exit(1);
+    for (;;) (void)pause();
+}
+
+/* What a dead process had claimed is visible at the next open, and the claim was charged. */
+static void work_of_a_dead_process_is_given_again(void **state) {
+    static const ebb_provider_work work = {.activity = 2, .queue = "charge", .session = "", .name = "charge"};
+    scene *s = scene_new(*state);
+    int ends[2], status = 0;
+    uint64_t key = 0;
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
+    ebb_provider_fetch_turns_call *f = scene_fetch(s, 1);
+    ebb_provider_ack_turn_call *c = scene_ack(s, &f->items[0], "turn");
+    c->work = &work;
+    c->work_n = 1;
+    assert_int_equal(scene_status(s, c), EBB_OK);
+    ebb__call_free(&f->call);
+    scene_close(s);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = other_process(s, ends[1], "claim work");
+    assert_int_equal(read(ends[0], &key, sizeof key), sizeof key);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
+    assert_int_equal(w->items_n, 1);
+    assert_int_equal(w->items[0].attempts, 2);
+    ebb__call_free(&w->call);
+    scene_end(s);
 }
 
 /* Whoever was running when the process died is charged; bystanders are not. */
@@ -398,6 +442,7 @@ int main(int argc, char **argv) {
         IN_UNTRACED_WORLD(a_second_process_is_refused_by_name),
         IN_UNTRACED_WORLD(killed_processes_lose_nothing),
         IN_UNTRACED_WORLD(an_instance_that_kills_its_process_is_a_suspect),
+        IN_UNTRACED_WORLD(work_of_a_dead_process_is_given_again),
         IN_UNTRACED_WORLD(another_process_asks_the_owner),
         IN_UNTRACED_WORLD(a_socket_bears_any_bytes),
         IN_UNTRACED_WORLD(loops_of_a_process_share_a_file),
