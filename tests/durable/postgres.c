@@ -653,6 +653,7 @@ static ebb_status drain_main(ebb_cx *cx, void *arg) {
     r->node = node;
     r->lease = EBB_SECOND;
     r = ask(cx, r);
+    if (strstr(r->call.text, "version 2") == NULL) print_error("said: %s\n", r->call.text);
     assert_non_null(strstr(r->call.text, "version 2"));
     end_call(r, EBB_ERR_SCHEMA);
     (void)pg_ask(observer, "UPDATE ebb.meta SET v = 1");
@@ -719,10 +720,10 @@ static ebb_status clock_main(ebb_cx *cx, void *arg) {
         end_call(f, EBB_OK);
         /* As if the machine's clock was set back by an hour. */
         if (i == 0) (void)pg_ask(observer, "UPDATE ebb.clock SET added = added - 3600000000000");
-        (void)ebb_await(cx, ebb_after(cx, 20 * EBB_MS), NULL);
+        (void)ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL);
     }
     assert_true(at[1] >= at[0] && at[1] - at[0] < 10 * EBB_SECOND);
-    assert_true(at[2] - at[1] >= 15 * EBB_MS); /* it goes on */
+    assert_true(at[2] - at[1] >= 50 * EBB_MS); /* it goes on */
     leave(cx, s, node);
     close_store(cx, s);
     return EBB_OK;
@@ -763,13 +764,14 @@ static void claims_read_by_index(void **state) {
     (void)PQsetNoticeProcessor(c, keep_plan, NULL);
     assert_string_equal(
         pg_ask(c, "SELECT count(*) FROM ebb_v1.fetch_turns((SELECT max(id) FROM ebb.node), 1, NULL, 10, 100,"
-                  " false, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, 10)))"),
+                  " false, 0, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, 10)))"),
         "11");
     assert_string_equal(
-        pg_ask(c,
-               "SELECT count(*) FROM ebb_v1.fetch_work((SELECT max(id) FROM ebb.node), 1, '{q1,q2}', '{5,5}',"
-               " NULL, 10, 1000000000, false, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, "
-               "10)))"),
+        pg_ask(
+            c,
+            "SELECT count(*) FROM ebb_v1.fetch_work((SELECT max(id) FROM ebb.node), 1, '{q1,q2}', '{5,5}',"
+            " NULL, 10, 1000000000, false, 0, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, "
+            "10)))"),
         "11");
     if (strstr(plans, "Seq Scan on inst") != NULL || strstr(plans, "Seq Scan on work") != NULL)
         print_error("%s\n", plans);
@@ -826,5 +828,6 @@ int main(void) {
         ON_A_LOOP(calls_end_while_the_server_is_away_and_succeed_when_it_is_back),
         ON_A_LOOP(a_server_that_crashes_between_batches_loses_nothing),
     };
+    cmocka_set_test_filter(getenv("EBB_TEST_CASE"));
     return cmocka_run_group_tests(tests, server_up, server_down);
 }
