@@ -207,9 +207,9 @@ static void release(ebb__postgres *s) {
     if (s->closed) return;
     s->closed = true;
     s->writer.ready = s->reader.ready = s->listener.ready = false;
-    if (s->writer.store != NULL) ebb__postgres_conn_close(&s->writer.conn);
-    if (s->reader.store != NULL) ebb__postgres_conn_close(&s->reader.conn);
-    if (s->listener.store != NULL) ebb__postgres_conn_close(&s->listener.conn);
+    if (s->writer.conn.handles > 0) ebb__postgres_conn_close(&s->writer.conn);
+    if (s->reader.conn.handles > 0) ebb__postgres_conn_close(&s->reader.conn);
+    if (s->listener.conn.handles > 0) ebb__postgres_conn_close(&s->listener.conn);
     s->loop->os->close((uv_handle_t *)&s->kick, on_kick_closed);
 }
 

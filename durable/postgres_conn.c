@@ -248,7 +248,7 @@ static void connected(ebb__postgres_conn *k) {
     (void)PQsetErrorVerbosity(k->pg, PQERRORS_DEFAULT);
     set_timer(k, ANSWER_MS);
     watch(k, UV_READABLE);
-    k->events->up(k->arg);
+    if (k->state == EBB__CONN_UP) k->events->up(k->arg);
 }
 
 static void step(ebb__postgres_conn *k) {
