@@ -17,6 +17,7 @@ static const command commands[] = {
     {"fmt", "format .ebb files", ebb__cmd_fmt},
     {"journal", "show and replay journals", ebb__cmd_journal},
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
+    {"provider", "test a store of durable orchestrations", ebb__cmd_provider},
     {"run", "run a program of typestate machines (.ebb)", ebb__cmd_run},
     {"serve", "serve the files of a directory over HTTP", ebb__cmd_serve},
     {"test", "test programs of typestate machines in the lab", ebb__cmd_test},

@@ -6,7 +6,7 @@
  *
  * A call makes its rows before it changes anything, so that one without memory changes nothing. Invariants: no row of a turn,
  * work, timer or message without its instance; a claimed row has a token that is not 0; indices and rows agree
- * (ebb__lab_world_check, after every call in test builds). */
+ * (ebb__lab_world_check, which tests call after every commit). */
 #ifndef EBB_DURABLE_LAB_STORE_H
 #define EBB_DURABLE_LAB_STORE_H
 

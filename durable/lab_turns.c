@@ -21,7 +21,7 @@ bool ebb__lab_is_unserved(const ebb__lab_data *d, const ebb__lab_instance *i) {
 }
 
 bool ebb__lab_is_among(const uint64_t *only, size_t n, uint64_t key) {
-    for (size_t k = 0; k < n; k++) {
+    for (size_t k = 0; only != NULL && k < n; k++) {
         if (only[k] == key) return true;
     }
     return only == NULL;

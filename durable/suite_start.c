@@ -151,14 +151,15 @@ static ebb_status input_of(ebb__suite *s, size_t n) {
     const ebb_provider_instance_row *row;
     ebb__t_instance x;
     ebb_provider_start_call *c = ebb__t_start_call(s, "a");
-    c->input = c->message = ebb__t_bytes(s, n);
-    CHECK(s, c->input.at != NULL);
+    const ebb_blob bytes = ebb__t_bytes(s, n);
+    CHECK(s, bytes.at != NULL);
+    c->input = c->message = bytes;
     ASK(s, c, EBB_OK);
     x = (ebb__t_instance){.id = c->id, .key = c->row.key};
     TRY(ebb__t_row(s, &x, &row));
-    SAME_BLOB(s, row->input, c->input);
+    SAME_BLOB(s, row->input, bytes);
     TRY(ebb__t_take(s, &x));
-    SAME_BLOB(s, x.item->messages[0].body, c->message);
+    SAME_BLOB(s, x.item->messages[0].body, bytes);
     return EBB_OK;
 }
 
@@ -181,13 +182,14 @@ static ebb_status signal_of(ebb__suite *s, size_t n) {
     ebb__t_instance x;
     TRY(ebb__t_begin(s, "a", 0, &x));
     ebb_provider_send_call *c = ebb__t_send_call(s, x.id, "");
-    c->body = ebb__t_bytes(s, n);
-    CHECK(s, c->body.at != NULL);
+    const ebb_blob body = ebb__t_bytes(s, n);
+    CHECK(s, body.at != NULL);
+    c->body = body;
     ASK(s, c, EBB_OK);
     TRY(ebb__t_take(s, &x));
     SAME(s, x.item->messages[0].at.kind, EBB_PROVIDER_MESSAGE_SIGNAL);
     SAME(s, x.item->messages[0].step, 0);
-    SAME_BLOB(s, x.item->messages[0].body, c->body);
+    SAME_BLOB(s, x.item->messages[0].body, body);
     return EBB_OK;
 }
 

@@ -93,8 +93,12 @@ static void producer_done(ebb_runtime *rt, ebb__message *m) {
 /* The future was ended through this handle. */
 static void take_ended(ebb_runtime *rt, ebb__message *m) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)m - offsetof(ebb_remote, ended));
-    if (rt == NULL) ebb__dispose(r->future->value); /* a word that was settled too late for any reader */
-    else ebb__ended_elsewhere(r->future);
+    if (rt != NULL) ebb__ended_elsewhere(r->future);
+    else { /* a word that was settled too late for any reader; last_values must not find it again */
+        ebb_value v = r->future->value;
+        r->future->value = ebb_value_none();
+        ebb__dispose(v);
+    }
     ebb_remote_release(r);
 }
 

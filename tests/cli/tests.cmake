@@ -26,3 +26,5 @@ ebb_python(cli.lang cli/lang.py ${EBB_CLI})
 ebb_python(cli.run cli/run.py ${EBB_CLI})
 # The same programs in the lab: expectations, explored schedules, files that replay a failure.
 ebb_python(cli.test cli/test.py ${EBB_CLI})
+# The conformance suite of stores, and URLs that lead to none.
+ebb_python(cli.provider cli/provider.py ${EBB_CLI})
