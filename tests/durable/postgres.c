@@ -649,6 +649,8 @@ static ebb_status drain_main(ebb_cx *cx, void *arg) {
     const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
     ebb_provider_renew_call *r = new_call(s, EBB_PROVIDER_RENEW);
     (void)arg;
+    (void)ebb_await(cx, ebb_after(cx, 500 * EBB_MS),
+                    NULL); /* the other connections have looked at the schema */
     (void)pg_ask(observer, "UPDATE ebb.meta SET v = 2 WHERE k = 'min_reader'");
     r->node = node;
     r->lease = EBB_SECOND;
