@@ -116,13 +116,12 @@ struct ebb_orch {
     ebb__orch_run_opts opts;
     ebb_allocator allocator;
     ebb_runtime *rt;
-    ebb_cx *cx;    /* of the fiber, from its first run on */
-    ebb_task task; /* id 0: none */
-    ebb_wait wait;
+    ebb_cx *cx;     /* of the fiber, from its first run on */
+    ebb_task task;  /* id 0: none */
+    ebb_wait *wait; /* on the fiber's stack, while it is parked; else NULL */
     bool fed;       /* a turn is being run */
     bool begun;     /* the fiber has run */
     bool returned;  /* the code has */
-    bool orphaned;  /* freed, but for the wait of a fiber that a cancel ends */
     bool replaying; /* this turn is a recorded one */
     ebb_status outcome;
     char difference[600];
