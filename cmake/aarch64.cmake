@@ -7,6 +7,8 @@ set(CMAKE_SYSTEM_NAME Linux)
 set(CMAKE_SYSTEM_PROCESSOR aarch64)
 set(CMAKE_C_COMPILER aarch64-linux-gnu-gcc)
 set(CMAKE_C_FLAGS_INIT "-isystem ${root}/usr/include -isystem ${root}/usr/include/aarch64-linux-gnu")
+# The libraries that libpq needs are found here; the linker looks in /usr/lib only.
+set(CMAKE_EXE_LINKER_FLAGS_INIT "-Wl,-rpath-link,${root}/lib/aarch64-linux-gnu")
 set(CMAKE_CROSSCOMPILING_EMULATOR qemu-aarch64 -L ${root})
 
 set(CMAKE_FIND_ROOT_PATH ${root})

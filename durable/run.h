@@ -116,13 +116,12 @@ struct ebb_orch {
     ebb__orch_run_opts opts;
     ebb_allocator allocator;
     ebb_runtime *rt;
-    ebb_cx *cx;    /* of the fiber, from its first run on */
-    ebb_task task; /* id 0: none */
-    ebb_wait wait;
+    ebb_cx *cx;     /* of the fiber, from its first run on */
+    ebb_task task;  /* id 0: none */
+    ebb_wait *wait; /* on the fiber's stack, while it is parked; else NULL */
     bool fed;       /* a turn is being run */
     bool begun;     /* the fiber has run */
     bool returned;  /* the code has */
-    bool orphaned;  /* freed, but for the wait of a fiber that a cancel ends */
     bool replaying; /* this turn is a recorded one */
     ebb_status outcome;
     char difference[600];
@@ -174,10 +173,10 @@ struct ebb_orch {
 
 /* ---- run.c ---- */
 /* Memory of the run; its failure ends the turn with EBB_ERR_NOMEM. Called on the fiber, it does not return then. */
-void *ebb__run_zeroed(ebb_orch *r, size_t n);
+void *ebb__run_new(ebb_orch *r, size_t n);
 ebb_blob ebb__run_copy(ebb_orch *r, ebb_blob b);
 const char *ebb__run_text(ebb_orch *r, const char *at, size_t n);
-/* Adds a zeroed entry. NULL: no memory, as ebb__run_zeroed. */
+/* Adds a zeroed entry. NULL: no memory, as ebb__run_new. */
 void *ebb__run_add(ebb_orch *r, ebb__arena *arena, ebb__list *l, size_t size);
 /* Ends the turn without a commit. On the fiber it does not return. */
 void ebb__run_fail(ebb_orch *r, ebb_status st);

@@ -68,7 +68,8 @@ typedef enum ebb__sqlite_effect_kind {
     EBB__EFFECT_UNHELD = 5,  /* token */
     EBB__EFFECT_GONE = 6,    /* key, execution, activity, cause */
     EBB__EFFECT_ENDED = 7,   /* key: it has ended, or is suspended, or was removed */
-    EBB__EFFECT_ACKED = 8,   /* key, token, charged: keep; at: messages acked; activity: unread */
+    EBB__EFFECT_ACKED =
+        8, /* key, token, charged: keep; at: messages acked; activity: unread; execution; node: turn */
     EBB__EFFECT_RETYPED = 9, /* key: it has another version */
     EBB__EFFECT_FREED = 10,  /* key: no claim holds it any more */
     EBB__EFFECT_LEFT = 11    /* node: it has left */

@@ -123,7 +123,7 @@ static ebb_status may_act(ebb_orch *r, const char *what, const char *name, ebb_b
 
 /* NULL: the run fails with EBB_ERR_NOMEM. */
 static ebb__step *step_new(ebb_orch *r, ebb__step_kind kind, const char *name, const char *site) {
-    ebb__step *s = ebb__run_zeroed(r, sizeof *s);
+    ebb__step *s = ebb__run_new(r, sizeof *s);
     s->kind = kind;
     s->site = site;
     s->name = ebb__text_of(ebb__run_text(r, name, strlen(name)));

@@ -7,7 +7,7 @@
  *   dispatcher fetches instances, and starts a fiber for the turn of each (dispatch.c)
  *   claimer    fetches activities for free places (activity.c)
  *   a turn     feeds the run of one instance and commits (dispatch.c)
- *   a keeper   one for each activity: opens its region, waits for its end, acks (activity.c)
+ *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
  *
  * Invariants:
  *  - `instances` has an entry for each instance that is hot or has a turn now. Hot: a run that waits, and a token with
@@ -64,7 +64,8 @@ struct ebb_activity {
     ebb_region region; /* of its body; id 0: not yet */
     bool gone;         /* the token holds nothing any more, and the body is cancelled */
     bool handed_over;  /* it is to be given back */
-    bool returned;     /* the body has; else it was forced */
+    bool returned;     /* the body has */
+    bool forced;       /* its supervisor was, and has not seen the end of the body */
     ebb_status status;
     ebb_blob output;
     ebb_failure why;
@@ -74,7 +75,7 @@ struct ebb_activity {
 /* A fiber that naps until it has something to do. */
 typedef struct ebb__worker_fiber {
     ebb_task task; /* id 0: it has ended, or has not begun */
-    bool woken;
+    bool begun, woken;
 } ebb__worker_fiber;
 
 /* A node of the store. There is one for activities and one for instances: a fetch of turns whose answer was lost leaves
@@ -150,6 +151,7 @@ bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *
 /* Starts an activity whose token this worker has. Without memory it is given back. */
 void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
                          const ebb_provider_work_item *item);
+void ebb__activity_free_all(ebb_worker *w); /* of a worker whose region has closed */
 void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why);
 ebb_activity *ebb__activity_find(const ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number);
 

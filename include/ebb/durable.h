@@ -108,8 +108,8 @@ typedef struct ebb_store_opts {
 } ebb_store_opts;
 
 /* Opens a store and, unless it may not, makes or upgrades its schema. The value: ebb_store_of. The store belongs to
- * the region of cx, which closes it after its tasks and futures have ended; discarding the value closes it too. A
- * cancel gives up the attempt. The future fails with
+ * the region of cx, which closes it after its tasks and futures have ended; discarding the value closes it too, so
+ * do not discard the value of a store that was closed. A cancel gives up the attempt. The future fails with
  *   EBB_ERR_INVALID      no URL, or one that is not valid; ebb_durable_error names the part
  *   EBB_ERR_BUSY         SQLite: another process owns the file, and `client` is not set (loops of one process share it)
  *   EBB_ERR_SCHEMA       the schema is newer than this library can read, or there is none and `no_create`

@@ -125,7 +125,7 @@ static void a_commit_that_fails_changes_nothing_in_memory(void **state) {
     ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
     assert_int_equal(w->items_n, 1);
     const uint32_t hints = atomic_load(&s->hints[EBB_PROVIDER_HINT_TURNS]);
-    for (int i = 0; i < 3; i++) {
+    for (int i = 0; i < 2; i++) {
         disk_fail_at(1, DISK_WRITE, i == 0 ? SQLITE_IOERR_WRITE : SQLITE_FULL, false);
         assert_int_equal(scene_status(s, scene_ack_work(s, &w->items[0], &message)), EBB_ERR_UNAVAILABLE);
         assert_true(s->text[0] != 0);

@@ -1,6 +1,7 @@
 """The check of tests/contract.tsv reports what is wrong. usage: contract_reports.py NAMES"""
 import shutil
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -13,12 +14,21 @@ NAMES = ""
 class CheckContract(TreeTest):
     script = "../tests/tree/check_contract.py"
 
+    @classmethod
+    def setUpClass(cls):
+        """One copy of the tree for all tests, which put back what they change: it is many files."""
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.copy = Path(folder.name)
+        for part in ("tests", "docs", "fixtures", "web/ebb-web/test"):
+            shutil.copytree(REPOSITORY / part, cls.copy / part)
+
     def setUp(self):
-        super().setUp()
-        for folder in ("tests", "docs", "fixtures", "web/ebb-web/test"):
-            shutil.copytree(REPOSITORY / folder, self.root / folder)
+        self.root = self.copy
         self.arguments = (NAMES,)
         self.table = self.root / "tests" / "contract.tsv"
+        for name in ("contract.tsv", "contract_ids.txt"):
+            shutil.copy(REPOSITORY / "tests" / name, self.root / "tests" / name)
         self.rows = self.table.read_text(encoding="utf-8").splitlines()
 
     def change(self, name, column, value):
@@ -79,17 +89,21 @@ class CheckContract(TreeTest):
 
     def test_tests_are_known_by_the_list_of_names(self):
         self.write("names.txt", Path(NAMES).read_text(encoding="utf-8") + "own.test\n")
+        self.addCleanup((self.root / "names.txt").unlink)
         self.arguments = (str(self.root / "names.txt"),)
         self.change("T3", 4, "ctest:own.test")
         self.assert_clean()
 
     def test_a_function_that_is_not_registered_is_reported(self):
         self.write("tests/lab/forgotten.c", "static void it_holds(void **state) {\n}\n")
+        self.addCleanup((self.root / "tests/lab/forgotten.c").unlink)
         self.change("T3", 4, "lab/forgotten.c:it_holds")
         self.assert_reported("T3: lab/forgotten.c:it_holds: the function is never registered")
 
     def test_a_fixture_that_goes_is_noticed(self):
-        (self.root / "fixtures/cancel/cancel.task.masked_defers_ack.json").unlink()
+        name = "fixtures/cancel/cancel.task.masked_defers_ack.json"
+        (self.root / name).unlink()
+        self.addCleanup(shutil.copy, REPOSITORY / name, self.root / name)
         self.assert_reported("fixture:cancel.task.masked_defers_ack: no such fixture")
 
     def test_a_broken_head_is_reported(self):
