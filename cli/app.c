@@ -1,12 +1,15 @@
-/* cli/app.c - shared libraries with orchestrations and activities. They find the functions of libebb in the command. */
+/* cli/app.c - stores, and shared libraries with orchestrations and activities. They find the functions of libebb in the
+ * command. */
 #include "cli/app.h"
 
 #include <dlfcn.h>
+#include <ebb/ebb.h>
 #include <stdio.h>
 #include <string.h>
 
 #include "cli/cli.h"
 #include "cli/line.h"
+#include "durable/provider.h"
 #include "durable/store.h"
 
 static const char symbol[] = "ebb_app";
@@ -50,4 +53,32 @@ ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_ap
 void ebb__durable_print_error(const char *what, ebb_status st) {
     const char *text = ebb_durable_error();
     print_plain(what, *text != 0 ? text : ebb_status_text(st));
+}
+
+/* ---- stores ------------------------------------------------------------------------------------------ */
+
+static const uint64_t patience_ns = 2 * EBB_SECOND, pause_ns = 50 * EBB_MS;
+
+static void print_refused(const ebb_store_opts *opts, ebb_status st) {
+    char shown[300];
+    ebb__store_url_say(opts->url, shown, sizeof shown);
+    ebb__durable_print_error(shown, st);
+    if (st == EBB_ERR_BUSY && opts->client)
+        ebb__cli_error(
+            "that process can't be asked over the socket beside the file: ask as its user, or stop it");
+    else if (st == EBB_ERR_BUSY)
+        ebb__cli_error("stop that process first; `ebb durable` can ask it while it runs");
+}
+
+ebb_status ebb__durable_open(ebb_cx *cx, const ebb_store_opts *opts, ebb_store **out) {
+    const uint64_t until = ebb_now(cx) + patience_ns;
+    ebb_value v;
+    ebb_status st;
+    while ((st = ebb_await(cx, ebb_store_open(cx, opts), &v)) == EBB_ERR_BUSY && ebb_now(cx) < until) {
+        ebb_sleeper nap = {0};
+        if (ebb_sleep(cx, &nap, pause_ns) != EBB_OK) return EBB_CANCELLED;
+    }
+    if (st == EBB_OK) *out = ebb_store_of(&v);
+    else if (st != EBB_CANCELLED) print_refused(opts, st);
+    return st;
 }

@@ -1,9 +1,13 @@
-/* cli/app.h - programs of orchestrations and activities as shared libraries: what `ebb worker` and `ebb durable replay`
- * load. */
+/* cli/app.h - what `ebb worker` and `ebb durable` share: opening a store, and programs of orchestrations and activities as
+ * shared libraries. */
 #ifndef EBB_CLI_APP_H
 #define EBB_CLI_APP_H
 
 #include <ebb/durable.h>
+
+/* Opens a store, on a fiber. A SQLite file may have a short command as its owner, or one that can't be asked yet: busy
+ * files are tried for 2 s. Not EBB_OK: an error was printed, but for EBB_CANCELLED. */
+ebb_status ebb__durable_open(ebb_cx *cx, const ebb_store_opts *opts, ebb_store **out);
 
 /* Loads a library and finds its `ebb_app`. NULL: an error was printed. It is never unloaded. */
 ebb_app_fn ebb__app_load(const char *path);

@@ -7,7 +7,6 @@
 #include <ebb/ebb.h>
 
 #include "cli/app.h"
-#include "durable/provider.h"
 
 static const char usage[] =
     "usage: ebb durable COMMAND ... --store URL [--json]\n"
@@ -90,28 +89,15 @@ typedef struct session {
     int code;
 } session;
 
-static int can_not_open(const char *url, ebb_status st) {
-    char shown[300];
-    ebb__store_url_say(url, shown, sizeof shown);
-    ebb__durable_print_error(shown, st);
-    if (st == EBB_ERR_BUSY) /* the owner has no socket, or does not answer */
-        ebb__cli_error(
-            "that process can't be asked over the socket beside the file: ask as its user, or stop it");
-    return EBB__EXIT_USAGE;
-}
-
 static ebb_status once(ebb_cx *cx, session *s) {
     const ebb_store_opts opts = {.url = s->args->url,
                                  .client = true,
                                  .read_only = s->command->access == READS,
                                  .no_create = s->command->access != CREATES};
-    ebb_value v;
-    ebb_status st = ebb_await(cx, ebb_store_open(cx, &opts), &v);
-    if (st != EBB_OK) {
-        s->code = can_not_open(s->args->url, st);
-        return st;
-    }
-    ebb_store *store = ebb_store_of(&v);
+    ebb_store *store = NULL;
+    ebb_status st = ebb__durable_open(cx, &opts, &store);
+    s->code = EBB__EXIT_USAGE;
+    if (st != EBB_OK) return st;
     s->args->again = false;
     s->code = s->command->run(cx, store, s->args);
     return ebb_await(cx, ebb_store_close(cx, store), NULL);

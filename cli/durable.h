@@ -22,9 +22,8 @@ enum {
     EBB__DURABLE_BODY = 1 << 4,
     EBB__DURABLE_DEDUP = 1 << 5,
     EBB__DURABLE_REASON = 1 << 6,
-    EBB__DURABLE_FILTER =
-        1 << 7, /* --name, --prefix, --parent, --tree, --state, --started-after, --ended-before */
-    EBB__DURABLE_BULK = 1 << 8, /* --all, --dry-run, --progress */
+    EBB__DURABLE_FILTER = 1 << 7, /* --name, --prefix, --parent, --state, --started-after, --ended-before */
+    EBB__DURABLE_BULK = 1 << 8,   /* --all, --dry-run, --progress */
     EBB__DURABLE_FORCE = 1 << 9,
     EBB__DURABLE_EXECUTION = 1 << 10,
     EBB__DURABLE_VERIFY = 1 << 11,

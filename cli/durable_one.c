@@ -5,6 +5,8 @@
 
 #include <string.h>
 
+#include "durable/store.h"
+
 bool ebb__durable_info(ebb_cx *cx, ebb_future *f, const char *thing, ebb_value *v, int *code) {
     const ebb_status st = ebb_await(cx, f, v);
     if (st == EBB_OK) return true;
@@ -69,18 +71,18 @@ static int exit_code(const ebb_instance_info *i) {
  * is called again, with the store closed in between. */
 int ebb__durable_wait(ebb_cx *cx, ebb_store *s, ebb__durable_args *a) {
     const bool looks = strncmp(a->url, "sqlite:", 7) == 0;
-    int code = EBB__EXIT_OK;
     ebb_value v;
-    ebb_future *f = looks ? ebb_instance_status(cx, s, a->words[0]) : ebb_instance_wait(cx, s, a->words[0]);
-    if (!ebb__durable_info(cx, f, a->words[0], &v, &code)) return code;
+    const ebb_status st = ebb_await(
+        cx, looks ? ebb_instance_status(cx, s, a->words[0]) : ebb_instance_wait(cx, s, a->words[0]), &v);
+    a->again = looks && st == EBB_ERR_UNAVAILABLE; /* the owner of the file has ended */
+    if (a->again) return EBB__EXIT_OK;
+    if (st != EBB_OK) return ebb__durable_failed(a->words[0], st);
     const ebb_instance_info *i = ebb_instance_info_of(&v);
     a->again = i->state == EBB_INSTANCE_RUNNING;
     if (has_ended(i)) return show(cx, a, v, exit_code(i));
-    if (!a->again)
-        ebb__cli_error("%s is suspended: %s", a->words[0],
-                       i->text); /* `status` of a suspended instance has an end */
+    if (!a->again) (void)ebb__durable_say(EBB_ERR_SUSPENDED, "%s is suspended: %s", a->words[0], i->text);
     ebb_value_discard(cx, v);
-    return a->again ? EBB__EXIT_OK : EBB__EXIT_BAD;
+    return a->again ? EBB__EXIT_OK : ebb__durable_failed(a->words[0], EBB_ERR_SUSPENDED);
 }
 
 int ebb__durable_cancel(ebb_cx *cx, ebb_store *s, ebb__durable_args *a) {

@@ -7,7 +7,6 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
-#include "durable/provider.h"
 #include "durable/worker.h"
 
 static const char usage[] =
@@ -27,9 +26,6 @@ static const char usage[] =
     "of\n"
     "any service, see docs/workflow.md.\n";
 
-/* The owner of a SQLite file may be a short `ebb durable`. */
-static const uint64_t patience_ns = 2 * EBB_SECOND, pause_ns = 50 * EBB_MS;
-
 typedef struct service {
     const char *url, *app_path;
     const char **activities; /* NAME=COMMAND */
@@ -39,19 +35,6 @@ typedef struct service {
 } service;
 
 /* ---- the service ------------------------------------------------------------------------------------- */
-
-static ebb_status open_store(ebb_cx *cx, const service *s, ebb_store **out) {
-    const uint64_t until = ebb_now(cx) + patience_ns;
-    const ebb_store_opts opts = {.url = s->url};
-    ebb_value v;
-    ebb_status st;
-    while ((st = ebb_await(cx, ebb_store_open(cx, &opts), &v)) == EBB_ERR_BUSY && ebb_now(cx) < until) {
-        ebb_sleeper nap = {0};
-        if (ebb_sleep(cx, &nap, pause_ns) != EBB_OK) break;
-    }
-    if (st == EBB_OK) *out = ebb_store_of(&v);
-    return st;
-}
 
 static ebb_status add_command(ebb_worker *w, const char *text) {
     char name[EBB_DURABLE_ID + 1];
@@ -81,15 +64,11 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     service *s = arg;
     ebb_store *store = NULL;
     ebb_worker *w = NULL;
-    char shown[300];
-    ebb__store_url_say(s->url, shown, sizeof shown);
-    ebb_status st = open_store(cx, s, &store);
-    if (st == EBB_CANCELLED) return st; /* stopped before it began */
-    if (st == EBB_OK) st = ebb_worker_open(cx, store, NULL, &w);
+    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = s->url}, &store);
+    if (st != EBB_OK) return st;
+    st = ebb_worker_open(cx, store, NULL, &w);
     if (st != EBB_OK) {
-        ebb__durable_print_error(shown, st);
-        if (st == EBB_ERR_BUSY)
-            ebb__cli_error("stop that process first; `ebb durable` can ask it while it runs");
+        ebb__durable_print_error("the worker can't be opened", st);
         return st;
     }
     if (s->app != NULL) st = ebb__app_register(cx, w, s->app_path, s->app);

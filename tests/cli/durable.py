@@ -219,6 +219,14 @@ class Suite:
                  self.start("nobody", suffix="2"), "--load", APP)
         self.bad("not there|no instance", "replay", self.prefix + "none", "--load", APP)
 
+    def test_the_history_of_a_terminated_instance_runs_again(self):
+        with self.worker("--load", APP):
+            one = self.start("order")
+            self.until("it waits", lambda: self.is_at(one))
+            self.good("terminate", one)
+        self.assertEqual(self.objects("history", one, "--verify")[-1]["kind"], "terminated")
+        self.assertIn("does what is recorded", self.good("replay", one, "--load", APP))
+
     def test_changed_code_suspends_and_a_resume_goes_on(self):
         with self.worker("--load", APP):
             one = self.start("order")
@@ -305,7 +313,8 @@ class Suite:
         waits = subprocess.Popen([EBB, "durable", "wait", one, "--json", "--store", self.url], stdout=subprocess.PIPE,
                                  text=True)
         self.addCleanup(lambda: (waits.kill(), waits.communicate()))
-        time.sleep(0.3)
+        with self.worker("--load", APP):  # which has no code for it, and ends
+            time.sleep(0.5)
         self.assertIsNone(waits.poll())
         with self.worker("--load", OTHER):
             said, _ = waits.communicate(timeout=PATIENCE_S)
