@@ -10,7 +10,7 @@
 
 /* ---- pages ------------------------------------------------------------------------------------------- */
 
-enum { PAGE = 1000 };
+enum { PAGE = 100 };
 
 /* Calls `each` with every instance that matches, page by page, `most` of them at most. Its false ends it. */
 static ebb_status each_instance(ebb_cx *cx, ebb_store *s, const ebb_instance_filter *filter, uint64_t most,
