@@ -497,6 +497,7 @@ static void calls_end_while_the_server_is_away_and_succeed_when_it_is_back(void 
 static ebb_status read_only_main(ebb_cx *cx, void *arg) {
     ebb_value v;
     (void)arg;
+    close_store(cx, open_url(cx, server.url)); /* there is a schema */
     ebb_future *f = ebb_store_open(cx, &(ebb_store_opts){.url = server.url, .read_only = true});
     assert_int_equal(ebb_await(cx, f, &v), EBB_OK);
     ebb_store *s = ebb_store_of(&v);
