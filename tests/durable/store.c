@@ -229,6 +229,40 @@ static void an_insistent_call_gives_up_in_time(void **state) {
     ebb_value_discard(w->host, v);
 }
 
+static ebb_status opens_with(world *w, const ebb_store_opts *opts, ebb_value *v) {
+    ebb_future *f = ebb_store_open(w->host, opts);
+    store_settle(w);
+    return ebb_await(w->host, f, v);
+}
+
+static void a_store_that_is_only_read_takes_no_writes(void **state) {
+    world *w = *state;
+    ebb_value v;
+    const ebb_store_opts missing = {.url = "lab:", .no_create = true};
+    const ebb_store_opts reads = {.url = "lab:", .read_only = true};
+    assert_int_equal(opens_with(w, &missing, NULL), EBB_ERR_SCHEMA);
+    ebb_store *s = open_store(w, "lab:");
+    start(w, s, "order-7");
+    assert_int_equal(opens_with(w, &reads, &v), EBB_OK);
+    ebb_store *reader = ebb_store_of(&v);
+    ebb_provider_send_call *c = new_call(reader, EBB_PROVIDER_SEND);
+    c->id = "order-7";
+    c->kind = EBB_PROVIDER_MESSAGE_SIGNAL;
+    c = ask_store(w, c);
+    assert_int_equal(c->call.status, EBB_ERR_CLOSED);
+    free_call(c);
+    ebb_provider_instance_call *i = new_call(reader, EBB_PROVIDER_INSTANCE);
+    i->id = "order-7";
+    i = ask_store(w, i);
+    assert_int_equal(i->call.status, EBB_OK);
+    free_call(i);
+    ebb_provider_stats stats;
+    ebb__store_stats(s, &stats);
+    assert_int_equal(stats.commits, 1);
+    ebb__store_stats(reader, &stats);
+    assert_int_equal(stats.commits, 0);
+}
+
 /* ---- closing ------------------------------------------------------------------------------------------------------ */
 
 static uint64_t slowly(void *arg, const ebb_provider_call *c) {
@@ -249,6 +283,25 @@ static ebb_future *read_slowly(world *w, ebb_store *s) {
     ebb_provider_instance_call *c = new_call(s, EBB_PROVIDER_INSTANCE);
     c->id = "order-7";
     return ebb__call_begin(w->host, &c->call, EBB_SITE);
+}
+
+static void the_queue_of_a_store_is_as_long_as_asked(void **state) {
+    world *w = *state;
+    ebb__lab_world *lab;
+    ebb_value v;
+    const ebb_store_opts opts = {.url = "lab:", .queued = 2};
+    assert_int_equal(ebb__lab_world_new(w->allocator, &lab), EBB_OK);
+    assert_int_equal(ebb__lab_world_use(w->rt, lab), EBB_OK);
+    ebb__lab_world_set_delay(lab, slowly, NULL);
+    assert_int_equal(opens_with(w, &opts, &v), EBB_OK);
+    ebb_store *s = ebb_store_of(&v);
+    ebb_future *a = read_slowly(w, s), *b = read_slowly(w, s);
+    assert_int_equal(ebb_await(w->host, read_slowly(w, s), NULL), EBB_ERR_BUSY);
+    world_pass(w, 60 * EBB_MS);
+    store_settle(w);
+    assert_int_equal(ebb_await(w->host, a, NULL), EBB_OK);
+    assert_int_equal(ebb_await(w->host, b, NULL), EBB_OK);
+    ebb__lab_world_free(lab);
 }
 
 static void a_close_waits_for_what_is_in_flight(void **state) {
@@ -523,6 +576,8 @@ int main(void) {
         IN_WORLD(hints_come_to_every_store),
         IN_WORLD(an_insistent_call_asks_until_it_is_answered),
         IN_WORLD(an_insistent_call_gives_up_in_time),
+        IN_WORLD(a_store_that_is_only_read_takes_no_writes),
+        IN_WORLD(the_queue_of_a_store_is_as_long_as_asked),
         IN_WORLD(a_close_waits_for_what_is_in_flight),
         IN_WORLD(a_region_closes_after_what_is_in_flight),
         IN_WORLD(a_region_is_forced_with_a_call_in_flight),
