@@ -472,13 +472,14 @@ static ebb_status away_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, server.url);
     (void)arg;
     assert_true(pg_server_crash(&server));
+    (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL); /* the time that the crash took is over */
     const uint64_t before = ebb_now(cx);
     for (int i = 0; i < 5; i++) { /* refused at once, or when the connection is found to be lost */
         ebb_provider_start_call *c = ask(cx, start_call(s, "away"));
         assert_int_equal(ebb_provider_class_of(c->call.status), EBB_PROVIDER_RETRYABLE);
         end_call(c, EBB_ERR_UNAVAILABLE);
     }
-    assert_true(ebb_now(cx) - before < 5 * EBB_SECOND);
+    assert_true(ebb_now(cx) - before < 20 * EBB_SECOND); /* less than an answer may take */
     ebb_future *f = ebb__call_insist(cx, &start_call(s, "away")->call, EBB_FOREVER, EBB_SITE);
     assert_true(pg_server_up(&server));
     end_call(answer(cx, f), EBB_OK);
