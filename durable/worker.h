@@ -132,6 +132,8 @@ ebb_status ebb__worker_main(ebb_cx *cx, void *worker);
 
 /* ---- dispatch.c ---- */
 ebb_status ebb__dispatcher(ebb_cx *cx, void *worker);
+/* What is registered for a name and version; version 0: the highest. NULL: nothing. */
+const ebb__registered_orch *ebb__orch_of(const ebb_worker *w, const char *name, uint32_t version);
 
 /* ---- hot.c ---- */
 ebb__hot *ebb__hot_of(ebb_worker *w, const ebb_provider_turn_item *item); /* makes one. NULL: no memory */

@@ -207,6 +207,13 @@ ebb_status ebb_worker_command(ebb_worker *w, const char *name, const ebb_process
  * registered. EBB_ERR_CLOSED: its region is closed. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb_worker_begin(ebb_worker *w);
 
+/* The function of a program for `ebb worker --load FILE`, a shared library that exports it as "ebb_app" (in C++ extern
+ * "C"). It registers orchestrations and activities on `w`, which the command then begins. It is called on a fiber of
+ * cx, once; `ebb durable replay --load FILE` calls it too, on a worker that never begins. Not EBB_OK: the command says
+ * so and ends. The library is linked without libebb, whose functions the command brings: cc -shared -fPIC. It is
+ * never unloaded. */
+typedef ebb_status (*ebb_app_fn)(ebb_cx *cx, ebb_worker *w);
+
 typedef struct ebb_worker_stats {
     uint64_t turns;      /* committed so far */
     uint64_t replays;    /* executions that were run again from their history */
