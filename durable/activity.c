@@ -385,7 +385,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
     w->work_suspects = c->suspects_wait && !c->suspects;
     if (w->work_suspects || full) w->look_for_work = true;
     start_all(cx, w, c);
-    const uint64_t again = c->again < EBB_FOREVER - ebb_now(cx) ? ebb_now(cx) + c->again : EBB_FOREVER;
+    const uint64_t again = ebb__worker_again(cx, w, c->again);
     ebb__call_free(&c->call);
     return again;
 }

@@ -402,7 +402,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
     w->turn_suspects = c->suspects_wait && !c->suspects;
     if (w->turn_suspects || c->items_n == c->most) w->look_for_turns = true;
     for (size_t i = 0; i < c->items_n; i++) dispatch(cx, w, f, &c->items[i], alone);
-    const uint64_t again = c->again < EBB_FOREVER - ebb_now(cx) ? ebb_now(cx) + c->again : EBB_FOREVER;
+    const uint64_t again = ebb__worker_again(cx, w, c->again);
     unuse(f, &w->allocator);
     return again;
 }

@@ -207,6 +207,8 @@ ebb__want *ebb__run_want(ebb_orch *r, ebb__want_kind kind, ebb__step *s, uint64_
 bool ebb__run_target(ebb_orch *r, ebb__step *s, uint64_t number);
 void ebb__step_end(ebb_orch *r, ebb__step *s, uint64_t at, ebb_status st, const ebb__event *e);
 uint16_t ebb__run_tag(const ebb_orch *r);
+/* When a span from this turn on is over: at most INT64_MAX, as stores keep times. */
+uint64_t ebb__run_due(const ebb_orch *r, uint64_t span);
 /* EBB_OK, the error that the id carries, EBB_ERR_STALE, EBB_ERR_FOREIGN. */
 ebb_status ebb__step_find(const ebb_orch *r, ebb_step id, ebb__step **out);
 bool ebb__name_is_valid(const char *name);

@@ -45,6 +45,10 @@ bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until) {
     return ebb_checkpoint(cx) == EBB_OK;
 }
 
+uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again) {
+    return ebb_now(cx) + (again < w->opts.lease ? again : w->opts.lease);
+}
+
 static void *asked(ebb_cx *cx, ebb_future *f, ebb_status *st) {
     ebb_value v;
     *st = ebb_await(cx, f, &v);

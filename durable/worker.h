@@ -120,6 +120,9 @@ void ebb__worker_log(ebb_worker *w, ebb_durable_level level, const char *instanc
 /* On this fiber of the worker: waits until it is woken, or the time has come. False: it is cancelled. */
 bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until);
 void ebb__worker_wake(ebb_worker *w, ebb__worker_fiber *f);
+/* When to look again after a fetch that says `again`: within a lease, because hints may be lost, and what others claim after
+ * the fetch lapses without one. */
+uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again);
 /* Asks the store and waits. NULL: *st says why it was not asked, or this task was cancelled. Else free the call. */
 void *ebb__worker_ask(ebb_cx *cx, ebb_provider_call *c, ebb_status *st);
 /* The same, again and again until it is done or fails for good. */

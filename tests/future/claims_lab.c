@@ -258,7 +258,7 @@ static const ebb_lab_scenario claims = {.name = "claims",
                                         .check = check,
                                         .teardown = teardown};
 
-static uint64_t schedules = 8000, seed = 1;
+static uint64_t schedules = 8000 / SHARE(10, 5), seed = 1;
 
 static void whatever_the_schedule_nothing_is_lost(void **state) {
     (void)state;

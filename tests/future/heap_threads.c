@@ -1,11 +1,12 @@
 /* Four runtimes on four threads, each with its own heap, which they collect while they cancel, settle and let
  * go of each other's futures. For Clang's ThreadSanitizer: there is no suppression for any of this. */
 #include "tests/future/heap_world.h"
+#include "tests/support/share.h"
 
 #include <pthread.h>
 #include <sched.h>
 
-enum { LOOPS = 4, SLOTS = 64, COLLECTIONS = 100 };
+enum { LOOPS = 4, SLOTS = 64, COLLECTIONS = 100 / SHARE(1, 5) };
 
 typedef struct loop loop;
 
@@ -163,7 +164,7 @@ static void loops_collect_while_they_end_each_others_futures(void **state) {
 
 /* ---- a cancel here, a settle there ------------------------------------------------------------------------- */
 
-enum { RACES = 400, PROMISES = 64 };
+enum { RACES = 400 / SHARE(1, 5), PROMISES = 64 };
 
 typedef struct race {
     ebb_future *here[PROMISES];

@@ -5,6 +5,7 @@
  * usage: future.lab [SCHEDULES [SEED]] */
 #include "tests/future/stage/stage.h"
 #include "tests/support/future_world.h"
+#include "tests/support/share.h"
 
 #include <stdlib.h>
 
@@ -231,7 +232,7 @@ static const ebb_lab_scenario combinators = {
 
 /* ---- running ----------------------------------------------------------------------------------------------------------- */
 
-static uint64_t schedules = 10000, seed = 1;
+static uint64_t schedules = 10000 / SHARE(10, 5), seed = 1;
 
 static void combinators_do_as_the_model_says_under_every_schedule(void **state) {
     (void)state;

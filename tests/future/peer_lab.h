@@ -16,6 +16,7 @@
 #include <ebb/ebb.h>
 
 #include "tests/support/replay_run.h"
+#include "tests/support/share.h"
 
 /* One a runtime, in the scenario's state: they live until the runtimes are freed. */
 typedef struct lab_peer {
@@ -83,17 +84,11 @@ static inline void lab_replays(const ebb_lab_scenario *s, uint64_t seeds) {
     print_message("%s: %llu runs replayed\n", s->name, (unsigned long long)seeds);
 }
 
-/* The lab has one thread: under ThreadSanitizer, which has little to see there, it takes a share of the runs. */
-#if defined(__has_feature)
-#if __has_feature(thread_sanitizer)
-#define LAB_SHARE 20
-#endif
-#endif
-#if !defined(LAB_SHARE) && defined(__SANITIZE_ADDRESS__)
-#define LAB_SHARE 4
-#endif
-#ifndef LAB_SHARE
-#define LAB_SHARE 1
+/* The lab has one thread: it takes a share of the runs also under AddressSanitizer. */
+#if defined(__SANITIZE_ADDRESS__)
+enum { LAB_SHARE = 4 };
+#else
+enum { LAB_SHARE = SHARE(20, 5) };
 #endif
 
 /* Explores a scenario, at random and then every way of the first decisions, and prints how much. `after` (may

@@ -10,12 +10,16 @@
 #include <string.h>
 
 #include "kernel/layer.h"
+#include "tests/support/share.h"
 #include "tests/support/sweep_world.h"
 
 static const uint64_t cleanup_ns[] = {0, 5000 * EBB_MS, 2000 * EBB_MS, 500 * EBB_MS};
 
 static sweep_world world; /* too large for a stack */
 static uint64_t runs;
+
+/* From each point to the next that is tried; scenarios begin at different ones. */
+enum { POINT_STEP = SHARE(1, 5) };
 
 /* ---- the acts ----------------------------------------------------------------------------------- */
 
@@ -156,7 +160,7 @@ static void sweep(plan p, int target) {
     for (size_t i = 0; i < sweep_scenario_count; i++) {
         extent e = measure(&sweep_scenarios[i]);
         uint32_t victims = victims_of(e, target), stride = stride_of(victims);
-        for (uint64_t n = 1; n <= e.points; n++) {
+        for (uint64_t n = 1 + i % POINT_STEP; n <= e.points; n += POINT_STEP) {
             for (uint32_t v = (uint32_t)n % stride; v < victims; v += stride) {
                 for (int within = 0; within < 2; within++) {
                     p.within = within != 0;

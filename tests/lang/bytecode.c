@@ -2,9 +2,9 @@
  * allocation leaves nothing behind. EBB_BYTECODE_MUTANTS says how many programs are mutated, EBB_BYTECODE_SEED which. */
 #include "tests/support/bytecode_run.h"
 #include "tests/support/program_world.h"
-#include "tests/support/tsan_share.h"
+#include "tests/support/share.h"
 
-enum { MUTANTS = 100000 / TSAN_SHARE, BUDGET = 300 };
+enum { MUTANTS = 100000 / SHARE(10, 5), BUDGET = 300 };
 
 static const char *const paths[] = {"fixtures/lang/run/full.ebb",  "fixtures/lang/run/life.ebb",
                                     "fixtures/lang/run/order.ebb", "fixtures/lang/run/requests.ebb",

@@ -1,12 +1,12 @@
 /* Programs with a token deleted, doubled or swapped: the compiler never crashes, never hangs, and points inside of the file;
  * the tree still prints it; what has no error still formats. A seed gives the same programs. */
 #include "tests/support/lang_world.h"
-#include "tests/support/tsan_share.h"
+#include "tests/support/share.h"
 
 #include "lang/check.h"
 #include "lang/source.h"
 
-enum { MUTANTS = 20000 / TSAN_SHARE };
+enum { MUTANTS = 20000 / SHARE(10, 5) };
 
 static char *paths[512];
 static size_t n_paths;

@@ -15,8 +15,9 @@
 
 #include "kernel/rt.h"
 #include "tests/kernel/model/driver.h"
+#include "tests/support/share.h"
 
-enum { SEEDS = 12, OPS = 100000, EPISODE_STEPS = 900, DRAIN_STEPS = 20000 };
+enum { SEEDS = 12, OPS = 100000 / SHARE(4, 5), EPISODE_STEPS = 900, DRAIN_STEPS = 20000 };
 
 /* ---- puppets -------------------------------------------------------------------------------------- */
 

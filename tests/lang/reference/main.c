@@ -1,8 +1,10 @@
 /* Random programs, by the VM and by the reference: they print the same, report the same, and give the same trace, byte for
  * byte. EBB_REFERENCE_PROGRAMS says how many, EBB_REFERENCE_SEED which first. */
 #include "tests/lang/reference/reference.h"
+#include "tests/support/share.h"
 
-enum { PROGRAMS = 300, TURNS = 40 };
+/* All operations are seen in WHOLE programs. */
+enum { WHOLE = 300, PROGRAMS = WHOLE / SHARE(5, 5), TURNS = 40 };
 
 static uint64_t number_of(const char *name, uint64_t otherwise) {
     const char *s = getenv(name);
@@ -108,7 +110,7 @@ static void random_programs_run_as_the_reference_says(void **state) {
         "%llu programs: %llu dispatches committed, %llu rolled back, %llu operations, %llu too large\n",
         (unsigned long long)n, (unsigned long long)committed, (unsigned long long)faults,
         (unsigned long long)r.ops, (unsigned long long)skipped);
-    if (n >= PROGRAMS) check_operations(&r);
+    if (n >= WHOLE) check_operations(&r);
     assert_true(committed > 10 * n && faults > n / 2 && skipped < n / 10 + 1);
 }
 

@@ -3,9 +3,9 @@
 #include "kernel/layer.h"
 #include "sched/pump.h"
 #include "tests/machine/model/model.h"
-#include "tests/support/tsan_share.h"
+#include "tests/support/share.h"
 
-enum { TURNS_A_WORLD = 900 };
+enum { TURNS = 300000 / SHARE(10, 5), TURNS_A_WORLD = 900 };
 
 typedef struct bench {
     ebb_runtime *rt;
@@ -198,7 +198,7 @@ static void the_machines_do_what_the_model_does(void **state) {
     (void)state;
     const char *seed = getenv("EBB_MODEL_SEED"), *turns = getenv("EBB_MODEL_TURNS");
     uint64_t first_seed = seed != NULL ? strtoull(seed, NULL, 10) : 1;
-    uint64_t n = turns != NULL ? strtoull(turns, NULL, 10) : 300000 / TSAN_SHARE;
+    uint64_t n = turns != NULL ? strtoull(turns, NULL, 10) : TURNS;
     for (uint64_t s = first_seed, done = 0; done < n; s++) done += run(s);
 }
 
