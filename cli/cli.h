@@ -16,6 +16,7 @@ enum {
  * table of cli/main.c. */
 int ebb__cmd_audit(int argc, char **argv);
 int ebb__cmd_check(int argc, char **argv);
+int ebb__cmd_durable(int argc, char **argv);
 int ebb__cmd_explain(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
 int ebb__cmd_fmt(int argc, char **argv);
@@ -27,6 +28,7 @@ int ebb__cmd_serve(int argc, char **argv);
 int ebb__cmd_test(int argc, char **argv);
 int ebb__cmd_top(int argc, char **argv);
 int ebb__cmd_trace(int argc, char **argv);
+int ebb__cmd_worker(int argc, char **argv);
 
 /* "ebb: ..." and a newline to stderr. */
 __attribute__((format(printf, 1, 2))) void ebb__cli_error(const char *format, ...);

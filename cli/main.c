@@ -12,6 +12,7 @@ typedef struct command {
 static const command commands[] = {
     {"audit", "show and verify audit logs of workflows", ebb__cmd_audit},
     {"check", "check programs of typestate machines (.ebb)", ebb__cmd_check},
+    {"durable", "start, look at and steer durable orchestrations", ebb__cmd_durable},
     {"explain", "what a diagnostic of the compiler means", ebb__cmd_explain},
     {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
     {"fmt", "format .ebb files", ebb__cmd_fmt},
@@ -23,6 +24,7 @@ static const command commands[] = {
     {"test", "test programs of typestate machines in the lab", ebb__cmd_test},
     {"top", "look at a running service", ebb__cmd_top},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
+    {"worker", "run orchestrations and activities of a store", ebb__cmd_worker},
 };
 
 static void print_commands(FILE *out) {

@@ -1,5 +1,5 @@
-/* Activities: claimed for free places, run by a fiber in a region of their own, ended by an ack. A keeper waits for that
- * region and acks; the body may be cancelled or forced meanwhile, the keeper goes on. */
+/* Activities: claimed for free places, run by a fiber in a region of their own, ended by an ack. A supervisor waits for that
+ * region and acks; the body may be cancelled or forced meanwhile, the supervisor goes on. */
 #include <assert.h>
 #include <stdio.h>
 #include <string.h>
@@ -100,7 +100,7 @@ void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why
     a->gone = true;
     if (kind == EBB_CANCEL_LEASE_LOST) w->stats.lease_lost++;
     else if (kind != EBB_CANCEL_SHUTDOWN) w->stats.cancelled++;
-    if (a->region.id == 0) return; /* the keeper sees it before it starts the body */
+    if (a->region.id == 0) return; /* the supervisor sees it before it starts the body */
     const ebb_budget budget = {ebb_now(host) + a->of->opts.grace, EBB_POLLS_UNBOUNDED, 0};
     ebb_region_cancel_within(host, a->region, kind, why, budget);
 }
@@ -202,7 +202,7 @@ static void finish(ebb_cx *cx, ebb_activity *a) {
     else give_back(cx, a);
 }
 
-/* ---- the keeper ------------------------------------------------------------------------------------------------------------------- */
+/* ---- the supervisor ------------------------------------------------------------------------------------------------------------------- */
 
 static void unlink_activity(ebb_activity *a) {
     ebb_worker *w = a->worker;
@@ -215,6 +215,14 @@ static void activity_free(ebb_activity *a) {
     ebb_allocator allocator = a->worker->allocator;
     ebb__arena_free(&a->arena);
     ebb__free(&allocator, a, sizeof *a);
+}
+
+void ebb__activity_free_all(ebb_worker *w) {
+    while (w->activities != NULL) {
+        ebb_activity *a = w->activities;
+        unlink_activity(a);
+        activity_free(a);
+    }
 }
 
 static void activity_over(ebb_activity *a) {
@@ -231,7 +239,7 @@ static void activity_over(ebb_activity *a) {
 
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
-    const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = a->of->name};
+    const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};
     a->region = ebb_region_open(cx, &opts);
     ebb_status st = ebb_id_status(a->region.id);
     if (st != EBB_OK) {
@@ -241,11 +249,13 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_task task = ebb_fiber_spawn(cx, a->region, body, a);
     st = ebb_id_status(task.id);
     (void)ebb_region_join(cx, a->region);
+    ebb_region_state state;
+    a->forced = ebb_region_state_of(cx, a->region, &state) == EBB_OK && state != EBB_REGION_CLOSED;
     a->region.id = 0;
     return st;
 }
 
-static ebb_status keeper(ebb_cx *cx, void *arg) {
+static ebb_status supervisor(ebb_cx *cx, void *arg) {
     ebb_activity *a = arg;
     (void)ebb_mask(cx);
     if (a->claim > a->of->opts.attempts) {
@@ -257,6 +267,8 @@ static ebb_status keeper(ebb_cx *cx, void *arg) {
     } else if (!a->gone) {
         (void)run(cx, a);
     }
+    if (a->forced)
+        return EBB_CANCELLED; /* the body may still run: the worker frees the record with its region */
     finish(cx, a);
     (void)ebb_unmask(cx);
     activity_over(a);
@@ -314,7 +326,7 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
     w->activities = a;
     r->running++;
     w->stats.running++;
-    if (ebb_id_status(ebb_fiber_spawn(cx, w->unit, keeper, a).id) == EBB_OK) return;
+    if (ebb_id_status(ebb_fiber_spawn(cx, w->unit, supervisor, a).id) == EBB_OK) return;
     give_token_back(cx, w, item->token);
     activity_over(a);
 }
@@ -373,7 +385,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
     w->work_suspects = c->suspects_wait && !c->suspects;
     if (w->work_suspects || full) w->look_for_work = true;
     start_all(cx, w, c);
-    const uint64_t again = c->again < EBB_FOREVER - ebb_now(cx) ? ebb_now(cx) + c->again : EBB_FOREVER;
+    const uint64_t again = ebb__worker_again(cx, w, c->again);
     ebb__call_free(&c->call);
     return again;
 }

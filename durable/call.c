@@ -219,8 +219,6 @@ static void hand_over(ebb__call *k) {
 #define PAUSE_MOST_NS EBB_SECOND
 enum { AT_ONCE = 3 }; /* attempts without a pause, where there can be no timer */
 
-static void tell_idle(ebb__call_gate *g);
-
 static bool is_worth_another(ebb__call *k) {
     return k->insists && !k->gate->closed && ebb_remote_state(k->remote) == EBB_FUTURE_PENDING &&
            ebb_provider_class_of(asked(k)->status) == EBB_PROVIDER_RETRYABLE;
@@ -258,7 +256,7 @@ static void woken(ebb_cx *cx, void *arg) {
     if (is_worth_another(k) && (!cut || asked(k)->attempt < AT_ONCE)) ask_again(k);
     else {
         hand_over(k);
-        tell_idle(g);
+        ebb__call_gate_rest(g);
     }
 }
 
@@ -290,9 +288,8 @@ static bool sleep_before_next(ebb__call *k) {
 
 /* ---- ended ---------------------------------------------------------------------------------------------------------- */
 
-/* The gate may be gone with its store when this returns. */
-static void tell_idle(ebb__call_gate *g) {
-    if (g->begun == 0 && g->sleeping == 0 && !g->admitting && g->idle != NULL) g->idle(g);
+void ebb__call_gate_rest(ebb__call_gate *g) {
+    if (g->begun == 0 && g->sleeping == 0 && g->inside == 0 && g->idle != NULL) g->idle(g);
 }
 
 static void apply_fault(ebb__call *k) {
@@ -308,6 +305,7 @@ static void finish(ebb__call *k) {
     ebb__call_gate *g = k->gate;
     ebb_provider_call *c = asked(k);
     g->begun--;
+    g->inside++;
     apply_fault(k);
     if (k->ended != NULL) {
         k->ended(k->arg, c);
@@ -315,7 +313,8 @@ static void finish(ebb__call *k) {
     } else if (g->crashed) ebb__call_queue_push(&g->dead, c);
     else if (!sleep_before_next(k)) hand_over(k);
     admit_waiting(g);
-    tell_idle(g);
+    g->inside--;
+    ebb__call_gate_rest(g);
 }
 
 static void take(ebb_runtime *rt, ebb__message *m) {

@@ -251,7 +251,7 @@ static ebb_status commit(ebb_cx *cx, turn *t) {
 
 /* ---- one turn ------------------------------------------------------------------------------------------------------------------ */
 
-static const ebb__registered_orch *orch_of(const ebb_worker *w, const char *name, uint32_t version) {
+const ebb__registered_orch *ebb__orch_of(const ebb_worker *w, const char *name, uint32_t version) {
     const ebb__registered_orch *best = NULL;
     for (size_t i = 0; i < w->orchs_n; i++) {
         const ebb__registered_orch *o = &w->orchs[i];
@@ -291,7 +291,7 @@ static ebb_status make_shadow(ebb_cx *cx, turn *t, const ebb__registered_orch *o
 static ebb_status take_turn(ebb_cx *cx, turn *t) {
     ebb__hot *h = t->hot;
     const ebb_provider_turn_item *item = t->item;
-    const ebb__registered_orch *of = orch_of(t->worker, item->name, item->version);
+    const ebb__registered_orch *of = ebb__orch_of(t->worker, item->name, item->version);
     if (of == NULL) return EBB_ERR_UNAVAILABLE; /* the store has given what was not asked for */
     ebb_status st = warm(cx, t, of);
     if (st == EBB_OK) st = make_shadow(cx, t, of);
@@ -402,7 +402,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
     w->turn_suspects = c->suspects_wait && !c->suspects;
     if (w->turn_suspects || c->items_n == c->most) w->look_for_turns = true;
     for (size_t i = 0; i < c->items_n; i++) dispatch(cx, w, f, &c->items[i], alone);
-    const uint64_t again = c->again < EBB_FOREVER - ebb_now(cx) ? ebb_now(cx) + c->again : EBB_FOREVER;
+    const uint64_t again = ebb__worker_again(cx, w, c->again);
     unuse(f, &w->allocator);
     return again;
 }

@@ -124,7 +124,7 @@ static json_t *base64(const uint8_t *at, size_t n) {
     return j;
 }
 
-static json_t *json_of_blob(ebb_blob b) {
+json_t *ebb__blob_json(ebb_blob b) {
     if (b.n == 0) return json_null();
     json_t *j = json_loadb(b.at, b.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
     if (j == NULL) j = json_stringn(b.at, b.n);
@@ -144,7 +144,7 @@ static json_t *json_of_field(const ebb__event *e, say_field f) {
         return j != NULL ? j : base64((const uint8_t *)text->at, text->n);
     }
     case STATUS: return json_string(ebb_status_name(*(const ebb_status *)at));
-    case BLOB: return json_of_blob(*(const ebb_blob *)at);
+    case BLOB: return ebb__blob_json(*(const ebb_blob *)at);
     case EVENTS: return json_of_list(*(const ebb_blob *)at);
     case SEED: break;
     }

@@ -45,7 +45,7 @@ void ebb__run_serve(ebb_orch *r, ebb__event_text name) {
 }
 
 static void take_signal(ebb_orch *r, const ebb__event *e) {
-    ebb__signal *g = ebb__run_alloc(r, sizeof *g);
+    ebb__signal *g = ebb__run_new(r, sizeof *g);
     if (g == NULL) return;
     *g = (ebb__signal){.number = e->number, .event = *e};
     if (r->signals_last != NULL) r->signals_last->next = g;

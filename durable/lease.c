@@ -156,15 +156,13 @@ static bool renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
 
 /* ---- main --------------------------------------------------------------------------------------------------------------- */
 
-static ebb_status begin(ebb_cx *cx, ebb_worker *w) {
-    w->dispatcher.task = ebb_fiber_spawn(cx, w->unit, ebb__dispatcher, w);
-    ebb_status st = ebb_id_status(w->dispatcher.task.id);
-    if (st != EBB_OK) w->dispatcher.task.id = 0;
-    if (st != EBB_OK) return st;
-    w->claimer.task = ebb_fiber_spawn(cx, w->unit, ebb__claimer, w);
-    st = ebb_id_status(w->claimer.task.id);
-    if (st != EBB_OK) w->claimer.task.id = 0;
-    return st;
+/* Without memory it is tried again. */
+static bool begin(ebb_cx *cx, ebb_worker *w, ebb__worker_fiber *f, ebb_fiber_fn fn) {
+    if (f->begun || w->closing) return true;
+    f->task = ebb_fiber_spawn(cx, w->unit, fn, w);
+    f->begun = ebb_id_status(f->task.id) == EBB_OK;
+    if (!f->begun) f->task.id = 0;
+    return f->begun;
 }
 
 static void serve(ebb_cx *cx, ebb_worker *w) {
@@ -176,9 +174,13 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
         w->turns_unknown = false;
         join(cx, w, &w->work_node);
         join(cx, w, &w->turn_node);
-        const bool joined = is_joined(&w->work_node) && is_joined(&w->turn_node);
-        const uint64_t soon = joined ? next : ebb_now(cx) + pause;
+        bool whole = is_joined(&w->work_node) && is_joined(&w->turn_node);
+        whole &= begin(cx, w, &w->dispatcher, ebb__dispatcher);
+        whole &= begin(cx, w, &w->claimer, ebb__claimer);
+        const uint64_t soon = whole ? next : ebb_now(cx) + pause;
         if (!ebb__worker_nap(cx, &w->main, soon < next ? soon : next)) return;
+        if (ebb_stopping(cx) && !w->closing)
+            on_closing(cx, EBB_OK, NULL, w); /* there was no memory for the callback */
         if (w->closing && !handed) hand_over(cx, w);
         handed = w->closing;
         if (ebb_now(cx) < next && !w->renew_now) continue;
@@ -204,7 +206,7 @@ static void leave_all(ebb_cx *cx, ebb_worker *w) {
 ebb_status ebb__worker_main(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
     (void)ebb_future_on_done(ebb_closing(cx), on_closing, w);
-    if (begin(cx, w) == EBB_OK) serve(cx, w);
+    serve(cx, w);
     (void)ebb_mask(cx);
     leave_all(cx, w);
     (void)ebb_unmask(cx);

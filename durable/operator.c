@@ -219,7 +219,7 @@ typedef struct later {
     ebb_provider_message *messages;
     ebb_provider_outgoing *outgoing;
     ebb_provider_value *values;
-    size_t messages_n, outgoing_n, values_n, room, values_room;
+    size_t messages_n, outgoing_n, values_n, room, outgoing_room, values_room;
 } later;
 
 static void *grown(later *l, void *at, size_t n, size_t *room_n, size_t size) {
@@ -273,6 +273,13 @@ static void give_again(later *l, const ebb__event *e, ebb_provider_message_kind 
         .at = {(uint8_t)kind, 0}, .step = e->step, .body = encoded(&l->o->op, l->call, &body)};
 }
 
+static void cancel_child(later *l, ebb__event_text child) {
+    ebb_provider_outgoing *at = grown(l, l->outgoing, l->outgoing_n, &l->outgoing_room, sizeof *at);
+    if (at == NULL) return;
+    l->outgoing = at;
+    at[l->outgoing_n++] = cancel_of(&l->o->op, l->call, child);
+}
+
 static void later_event(void *arg, const ebb_provider_turn_row *row, const ebb__event *e) {
     later *l = arg;
     if (row->turn <= l->keep) {
@@ -285,14 +292,9 @@ static void later_event(void *arg, const ebb_provider_turn_row *row, const ebb__
     case EBB__EVENT_CHILD_FAILED:
         if (was_started(l, e->id)) give_again(l, e, EBB_PROVIDER_MESSAGE_CHILD);
         break;
-    case EBB__EVENT_CHILD_STARTED: {
-        ebb_provider_outgoing *at = ebb__call_room(l->call, (l->outgoing_n + 1) * sizeof *at);
-        if (at == NULL || e->flags & EBB__FLAG_DETACHED) break;
-        if (l->outgoing_n != 0) memcpy(at, l->outgoing, l->outgoing_n * sizeof *at);
-        at[l->outgoing_n++] = cancel_of(&l->o->op, l->call, e->id);
-        l->outgoing = at;
+    case EBB__EVENT_CHILD_STARTED:
+        if (!(e->flags & EBB__FLAG_DETACHED)) cancel_child(l, e->id);
         break;
-    }
     default: break;
     }
 }

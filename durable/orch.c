@@ -89,7 +89,7 @@ ebb_status ebb_orch_set_status(ebb_orch *r, ebb_blob status) {
     if (status.n > EBB_DURABLE_PAYLOAD)
         return ebb__durable_say(EBB_ERR_LIMIT, "custom status: %zu bytes (%d)", status.n,
                                 EBB_DURABLE_PAYLOAD);
-    ebb_blob *kept = ebb__run_alloc(r, sizeof *kept);
+    ebb_blob *kept = ebb__run_new(r, sizeof *kept);
     *kept = ebb__run_copy(r, status);
     const ebb__event e = {.kind = EBB__EVENT_CUSTOM_SET, .body = *kept};
     (void)ebb__run_emit(r, &e, NULL);

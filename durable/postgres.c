@@ -69,6 +69,42 @@ void ebb__postgres_times(ebb__postgres *s, const PGresult *r, uint64_t *now, uin
     *suspects = ebb__postgres_get_bool(r, 0, 2);
 }
 
+/* ---- floors --------------------------------------------------------------------------------------------------- */
+
+#define FLOOR_AGE (5 * EBB_SECOND)
+
+/* The place of an id, or the one that was used longest ago. */
+static ebb__postgres_floor *floor_of(ebb__postgres *s, uint64_t id) {
+    ebb__postgres_floor *oldest = &s->floor[0];
+    for (size_t i = 0; i < EBB__POSTGRES_FLOORS; i++) {
+        ebb__postgres_floor *f = &s->floor[i];
+        if (f->id == id) return f;
+        if (f->seen < oldest->seen) oldest = f;
+    }
+    return oldest;
+}
+
+void ebb__postgres_put_floor(ebb__postgres *s, ebb__postgres_member *m, ebb__postgres_args *a, uint64_t id,
+                             bool any) {
+    const ebb__postgres_floor *f = floor_of(s, id);
+    const bool known = f->id == id && s->listener.ready && s->host->boot(s->host->ctx) - f->seen < FLOOR_AGE;
+    m->floors = any && !known ? s->floors : 0;
+    ebb__postgres_number(a, any && known ? f->at : 0);
+}
+
+void ebb__postgres_get_floor(ebb__postgres *s, const ebb__postgres_member *m, const PGresult *r, int column,
+                             uint64_t id) {
+    const int64_t at = (int64_t)ebb__postgres_get_number(r, 0, column);
+    if (at < 0) ebb__postgres_floors_reset(s);
+    else if (m->floors == s->floors)
+        *floor_of(s, id) = (ebb__postgres_floor){id, (uint64_t)at, s->host->boot(s->host->ctx)};
+}
+
+void ebb__postgres_floors_reset(ebb__postgres *s) {
+    memset(s->floor, 0, sizeof s->floor);
+    s->floors++;
+}
+
 /* ---- calls ---------------------------------------------------------------------------------------------------- */
 
 const ebb__postgres_op *ebb__postgres_op_of(ebb_provider_op op) {
@@ -171,9 +207,9 @@ static void release(ebb__postgres *s) {
     if (s->closed) return;
     s->closed = true;
     s->writer.ready = s->reader.ready = s->listener.ready = false;
-    if (s->writer.store != NULL) ebb__postgres_conn_close(&s->writer.conn);
-    if (s->reader.store != NULL) ebb__postgres_conn_close(&s->reader.conn);
-    if (s->listener.store != NULL) ebb__postgres_conn_close(&s->listener.conn);
+    if (s->writer.conn.handles > 0) ebb__postgres_conn_close(&s->writer.conn);
+    if (s->reader.conn.handles > 0) ebb__postgres_conn_close(&s->reader.conn);
+    if (s->listener.conn.handles > 0) ebb__postgres_conn_close(&s->listener.conn);
     s->loop->os->close((uv_handle_t *)&s->kick, on_kick_closed);
 }
 
@@ -266,6 +302,7 @@ static ebb_status begin(ebb__postgres *s) {
     s->loop->os->unref((uv_handle_t *)&s->kick);
     s->open = 1;
     s->writer.writes = true;
+    s->floors = 1;
     return EBB_OK;
 }
 

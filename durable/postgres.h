@@ -18,8 +18,9 @@
 enum {
     EBB__POSTGRES_BATCH = 256,           /* calls of a batch */
     EBB__POSTGRES_BATCH_BYTES = 1 << 20, /* of them */
-    EBB__POSTGRES_CLAIMS = 1024,         /* rows that a fetch claims at most */
-    EBB__POSTGRES_RETRIES = 5            /* of a call after a deadlock or a serialization failure */
+    EBB__POSTGRES_FLOORS = 16,
+    EBB__POSTGRES_CLAIMS = 1024, /* rows that a fetch claims at most */
+    EBB__POSTGRES_RETRIES = 5    /* of a call after a deadlock or a serialization failure */
 };
 
 typedef struct ebb__postgres ebb__postgres;
@@ -38,10 +39,21 @@ typedef struct ebb__postgres_member {
     ebb_provider_call *call;
     ebb__postgres_claim *claim; /* NULL: none */
     ebb_status status;
+    uint32_t
+        floors; /* of a fetch that looks everywhere: `floors` of the store when it was sent; 0: it does not */
     bool again; /* its statement was not run, or is to be run again */
     char text[200];
     const char *hints; /* of the call; NULL: none */
 } ebb__postgres_member;
+
+/* Where claims begin to look in an index. Rows that were claimed leave their entries there as long as an old transaction is
+ * open; what is below the floor is only such entries, as far as the last look from the beginning has shown. Whoever makes
+ * an old row visible again says so by a hint, which resets the floors. A look from the beginning comes every 5 s at the
+ * latest, and always without LISTEN. */
+typedef struct ebb__postgres_floor {
+    uint64_t id;       /* of the node, or of the queues; 0: free */
+    uint64_t at, seen; /* seen: CLOCK_BOOTTIME of the last look */
+} ebb__postgres_floor;
 
 typedef enum ebb__postgres_setup {
     EBB__SETUP_NONE = 0,
@@ -94,8 +106,10 @@ struct ebb__postgres {
     char *notify;                   /* hints for other stores, as lines */
     size_t notify_n, notify_room;
     bool notify_lost; /* there were too many */
-    char sender[20];  /* this store, in notifications */
-    uint64_t seen;    /* the highest time of the store that was given */
+    ebb__postgres_floor floor[EBB__POSTGRES_FLOORS];
+    uint32_t floors; /* how often they were reset, from 1 on */
+    char sender[20]; /* this store, in notifications */
+    uint64_t seen;   /* the highest time of the store that was given */
     bool was_listening;
     ebb_provider_stats stats;
 };
@@ -123,6 +137,12 @@ void ebb__postgres_claim_new(ebb__postgres *s, ebb__postgres_member *m, ebb__pos
                              uint32_t most);
 /* Time and delay of a fetch, from its first three columns. */
 void ebb__postgres_times(ebb__postgres *s, const PGresult *r, uint64_t *now, uint64_t *again, bool *suspects);
+/* The floor of a fetch as a parameter, and what a look from the beginning has found: column `column` of the first row. */
+void ebb__postgres_put_floor(ebb__postgres *s, ebb__postgres_member *m, ebb__postgres_args *a, uint64_t id,
+                             bool any);
+void ebb__postgres_get_floor(ebb__postgres *s, const ebb__postgres_member *m, const PGresult *r, int column,
+                             uint64_t id);
+void ebb__postgres_floors_reset(ebb__postgres *s);
 void ebb__postgres_tokens(ebb__postgres_args *a, const ebb_provider_token *tokens, size_t n);
 void ebb__postgres_keys(ebb__postgres_args *a, const uint64_t *keys, size_t n); /* keys NULL: NULL */
 void ebb__postgres_put_work(ebb__postgres_args *a, const ebb_provider_work *work, size_t n);

@@ -144,7 +144,8 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     else {
         k->found = k->next = found;
         char text[300];
-        (void)snprintf(text, sizeof text, "the host '%s' was not found: %s", k->url->host, uv_strerror(code));
+        (void)snprintf(text, sizeof text, "the host '%s' was not found: %s", k->url->host,
+                       code != 0 ? uv_strerror(code) : "it has no address");
         if (code == 0 && found != NULL) try_next(k);
         else go_down(k, text);
     }
@@ -209,6 +210,11 @@ static void options_of(const ebb__store_url *u, const char *address, const char 
     o->value[o->n] = NULL;
 }
 
+static void ignore_notice(void *arg, const PGresult *r) {
+    (void)arg;
+    (void)r;
+}
+
 static void try_next(ebb__postgres_conn *k) {
     char address[NI_MAXHOST] = "", port[8];
     options o;
@@ -225,18 +231,13 @@ static void try_next(ebb__postgres_conn *k) {
     else if (PQstatus(k->pg) == CONNECTION_BAD) lose_by_server(k);
     else {
         (void)PQsetErrorVerbosity(k->pg, PQERRORS_VERBOSE);
+        (void)PQsetNoticeReceiver(k->pg, ignore_notice, NULL);
         set_timer(k, CONNECT_MS);
         watch(k, UV_WRITABLE); /* libpq asks to be told so first */
     }
 }
 
-static void ignore_notice(void *arg, const PGresult *r) {
-    (void)arg;
-    (void)r;
-}
-
 static void connected(ebb__postgres_conn *k) {
-    (void)PQsetNoticeReceiver(k->pg, ignore_notice, NULL);
     if (PQsetnonblocking(k->pg, 1) != 0 || PQenterPipelineMode(k->pg) != 1) {
         lose_by_server(k);
         return;
@@ -247,7 +248,7 @@ static void connected(ebb__postgres_conn *k) {
     (void)PQsetErrorVerbosity(k->pg, PQERRORS_DEFAULT);
     set_timer(k, ANSWER_MS);
     watch(k, UV_READABLE);
-    k->events->up(k->arg);
+    if (k->state == EBB__CONN_UP) k->events->up(k->arg);
 }
 
 static void step(ebb__postgres_conn *k) {

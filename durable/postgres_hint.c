@@ -24,17 +24,22 @@ static void tell_line(ebb__postgres *s, const char *line, const char *end) {
     text[n] = 0;
     const char *rest = n > 2 ? text + 2 : "";
     switch (text[0]) {
+    case 'T': ebb__postgres_floors_reset(s); EBB_FALLTHROUGH;
     case 't': h.kind = EBB_PROVIDER_HINT_TURNS; break;
+    case 'W': ebb__postgres_floors_reset(s); EBB_FALLTHROUGH;
     case 'w':
         h.kind = EBB_PROVIDER_HINT_WORK;
         h.queue = rest;
         break;
     case 'g': h.kind = EBB_PROVIDER_HINT_GONE; break;
     case 'e': h.kind = EBB_PROVIDER_HINT_ENDED; break;
-    case 'l': h.kind = EBB_PROVIDER_HINT_LOST; break;
+    case 'l':
+        ebb__postgres_floors_reset(s);
+        h.kind = EBB_PROVIDER_HINT_LOST;
+        break;
     default: return; /* of a later version */
     }
-    if (text[0] != 'w')
+    if (text[0] != 'w' && text[0] != 'W')
         (void)sscanf(rest, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &h.key, &h.execution, &h.activity,
                      &cause);
     h.cause = (ebb_cancel_kind)cause;

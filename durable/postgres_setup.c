@@ -50,14 +50,14 @@ static void check(ebb__postgres_lane *l) {
     sent(l, EBB__SETUP_CHECK, whole && end_part(l));
 }
 
+static const char *const *const parts[] = {ebb__postgres_sql_tables, ebb__postgres_sql_turns,
+                                           ebb__postgres_sql_work, ebb__postgres_sql_clients};
+
 static void make(ebb__postgres_lane *l) {
-    bool whole = true;
     l->setup_left = 0;
-    whole = ask_for(l, "BEGIN") && ask_for(l, LOCK);
-    for (size_t i = 0; ebb__postgres_tables[i] != NULL && whole; i++)
-        whole = ask_for(l, ebb__postgres_tables[i]);
-    for (size_t i = 0; ebb__postgres_functions[i] != NULL && whole; i++)
-        whole = ask_for(l, ebb__postgres_functions[i]);
+    bool whole = ask_for(l, "BEGIN") && ask_for(l, LOCK);
+    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
+        for (const char *const *at = parts[i]; *at != NULL && whole; at++) whole = ask_for(l, *at);
     whole = whole && ask_for(l, "COMMIT");
     sent(l, EBB__SETUP_MAKE, whole && end_part(l));
 }

@@ -6,7 +6,9 @@
 
 enum { EBB__POSTGRES_SCHEMA = 1 }; /* the version of the functions, "ebb_v1", and of the tables */
 
-extern const char *const ebb__postgres_tables[];
-extern const char *const ebb__postgres_functions[];
+extern const char *const ebb__postgres_sql_tables[];
+extern const char *const ebb__postgres_sql_turns[];
+extern const char *const ebb__postgres_sql_work[];
+extern const char *const ebb__postgres_sql_clients[];
 
 #endif

@@ -140,6 +140,7 @@ static void put_fetch(ebb__postgres *s, ebb__postgres_member *m, args *a) {
     ebb__postgres_number(a, most);
     ebb__postgres_number(a, c->messages != 0 ? c->messages : EBB_DURABLE_BATCH);
     ebb__postgres_bool(a, c->suspects);
+    ebb__postgres_put_floor(s, m, a, c->node.id << 1 | 1, c->only == NULL);
     ebb__postgres_claim_new(s, m, a, c->node.id, most);
 }
 
@@ -156,7 +157,8 @@ enum {
     FETCH_SEQ,
     FETCH_FOR,
     FETCH_STEP,
-    FETCH_BODY
+    FETCH_BODY,
+    FETCH_FLOOR
 };
 
 static int item_rows(const PGresult *r, int from) {
@@ -199,6 +201,7 @@ static void get_fetch(ebb__postgres *s, ebb__postgres_member *m, const PGresult 
     const int rows = PQntuples(r);
     size_t items = 0;
     ebb__postgres_times(s, r, &c->now, &c->again, &c->suspects_wait);
+    ebb__postgres_get_floor(s, m, r, FETCH_FLOOR, c->node.id << 1 | 1);
     for (int row = 1; row < rows; row += item_rows(r, row)) items++;
     c->items_n = 0;
     c->items = ebb_provider_alloc(m->call, (items + 1) * sizeof *c->items);

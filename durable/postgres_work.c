@@ -2,7 +2,18 @@
 #define _POSIX_C_SOURCE 200809L
 #include "durable/postgres.h"
 
+#include "base/hash.h"
+
 typedef ebb__postgres_args args;
+
+/* Even, and not that of a node. */
+static uint64_t queues_id(const ebb_provider_fetch_work_call *c) {
+    uint64_t id = 1;
+    for (size_t i = 0; i < c->queues_n; i++)
+        for (const char *at = c->queues[i].name; at == c->queues[i].name || at[-1] != 0; at++)
+            id = ebb__hash_word(id ^ (uint8_t)*at);
+    return (id | 2) & ~UINT64_C(1);
+}
 
 static void put_fetch(ebb__postgres *s, ebb__postgres_member *m, args *a) {
     const ebb_provider_fetch_work_call *c = (const ebb_provider_fetch_work_call *)m->call;
@@ -17,6 +28,7 @@ static void put_fetch(ebb__postgres *s, ebb__postgres_member *m, args *a) {
     ebb__postgres_number(a, most);
     ebb__postgres_span(a, c->lease);
     ebb__postgres_bool(a, c->suspects);
+    ebb__postgres_put_floor(s, m, a, queues_id(c), c->only == NULL);
     ebb__postgres_claim_new(s, m, a, c->node.id, most);
 }
 
@@ -39,6 +51,7 @@ static void get_fetch(ebb__postgres *s, ebb__postgres_member *m, const PGresult 
     ebb_provider_fetch_work_call *c = (ebb_provider_fetch_work_call *)m->call;
     const int rows = PQntuples(r);
     ebb__postgres_times(s, r, &c->now, &c->again, &c->suspects_wait);
+    ebb__postgres_get_floor(s, m, r, 13, queues_id(c));
     c->items_n = 0;
     c->items = ebb_provider_alloc(m->call, (size_t)rows * sizeof *c->items);
     bool whole = c->items != NULL;

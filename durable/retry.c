@@ -25,7 +25,8 @@ static uint64_t pause_after(const ebb_call_opts *o, uint32_t failed) {
 }
 
 static uint64_t timer(ebb_orch *r, ebb__step *s, uint64_t span, uint64_t of, uint64_t flag) {
-    ebb__event e = {.kind = EBB__EVENT_TIMER_CREATED, .due = r->now + span, .step = of, .flags = flag};
+    ebb__event e = {
+        .kind = EBB__EVENT_TIMER_CREATED, .due = ebb__run_due(r, span), .step = of, .flags = flag};
     const uint64_t number = ebb__run_emit(r, &e, s->site);
     if (number == 0 || !ebb__run_target(r, s, number)) return 0;
     (void)ebb__run_want(r, EBB__WANT_TIMER, s, number, e.due);

@@ -11,7 +11,7 @@ enum { CHUNK = 4096, LIST_FIRST = 8 };
 
 /* ---- memory ---------------------------------------------------------------------------------------------------- */
 
-void *ebb__run_alloc(ebb_orch *r, size_t n) {
+void *ebb__run_new(ebb_orch *r, size_t n) {
     void *at = ebb__arena_zero(&r->memory, n != 0 ? n : 1);
     if (at == NULL) ebb__run_fail(r, EBB_ERR_NOMEM);
     r->bytes += n;
@@ -21,14 +21,14 @@ void *ebb__run_alloc(ebb_orch *r, size_t n) {
 ebb_blob ebb__run_copy(ebb_orch *r, ebb_blob b) {
     static const uint8_t empty;
     if (b.n == 0) return (ebb_blob){&empty, 0};
-    void *at = ebb__run_alloc(r, b.n);
+    void *at = ebb__run_new(r, b.n);
     if (at == NULL) return (ebb_blob){&empty, 0};
     memcpy(at, b.at, b.n);
     return (ebb_blob){at, b.n};
 }
 
 const char *ebb__run_text(ebb_orch *r, const char *at, size_t n) {
-    char *to = ebb__run_alloc(r, n + 1);
+    char *to = ebb__run_new(r, n + 1);
     if (to == NULL) return "";
     if (n != 0) memcpy(to, at, n);
     return to;
@@ -62,10 +62,10 @@ static void memory_free(ebb_orch *r) {
     ebb__free(&a, r, sizeof *r);
 }
 
-/* The fiber was discarded, or its region cancelled. */
+/* The fiber was discarded, or its region cancelled. `on` is NULL if the run is gone already. */
 static void wait_dropped(ebb_wait *w) {
     ebb_orch *r = w->on;
-    if (r->orphaned) memory_free(r);
+    if (r != NULL) r->wait = NULL;
 }
 
 static const ebb_wait_kind wait_kind = {"step of an orchestration", wait_dropped};
@@ -84,9 +84,12 @@ void ebb__run_pause(ebb_orch *r) {
     ebb__run_check_end(r);
     at_end(r);
     while (!r->fed) {
-        ebb_status st = ebb__fiber_wait(r->cx, &r->wait, &wait_kind, r);
+        ebb_wait wait = {0}; /* the stack outlives the run, if a cancel ends the fiber */
+        r->wait = &wait;
+        ebb_status st = ebb__fiber_wait(r->cx, &wait, &wait_kind, r);
         assert(st == EBB_OK);
         (void)st;
+        r->wait = NULL;
     }
 }
 
@@ -111,7 +114,7 @@ static ebb_status body(ebb_cx *cx, void *arg) {
 
 static ebb_status resume(ebb_cx *cx, ebb_orch *r) {
     if (r->task.id != 0) {
-        ebb__waiter_wake(&r->wait);
+        ebb__waiter_wake(r->wait);
         return EBB_OK;
     }
     r->task = ebb__fiber_spawn_confined(cx, r->opts.region, body, r, r->opts.paint, NULL, EBB_SITE);
@@ -148,10 +151,9 @@ void ebb__orch_run_free(ebb_cx *cx, ebb__orch_run *r) {
     if (r == NULL) return;
     assert(!ebb__run_is_here(r));
     r->opts.parked = NULL;
-    if (r->task.id != 0 && ebb__task_discard(cx, r->task) == EBB_CANCELLED && r->wait.cx != NULL) {
-        r->orphaned = true; /* the kernel ends the task, and with it the wait */
-        return;
-    }
+    if (r->task.id != 0) (void)ebb__task_discard(cx, r->task);
+    if (r->wait != NULL)
+        r->wait->on = NULL; /* under a cancel: the kernel ends the task, and with it the wait */
     memory_free(r);
 }
 

@@ -116,13 +116,12 @@ struct ebb_orch {
     ebb__orch_run_opts opts;
     ebb_allocator allocator;
     ebb_runtime *rt;
-    ebb_cx *cx;    /* of the fiber, from its first run on */
-    ebb_task task; /* id 0: none */
-    ebb_wait wait;
+    ebb_cx *cx;     /* of the fiber, from its first run on */
+    ebb_task task;  /* id 0: none */
+    ebb_wait *wait; /* on the fiber's stack, while it is parked; else NULL */
     bool fed;       /* a turn is being run */
     bool begun;     /* the fiber has run */
     bool returned;  /* the code has */
-    bool orphaned;  /* freed, but for the wait of a fiber that a cancel ends */
     bool replaying; /* this turn is a recorded one */
     ebb_status outcome;
     char difference[600];
@@ -174,10 +173,10 @@ struct ebb_orch {
 
 /* ---- run.c ---- */
 /* Memory of the run; its failure ends the turn with EBB_ERR_NOMEM. Called on the fiber, it does not return then. */
-void *ebb__run_alloc(ebb_orch *r, size_t n);
+void *ebb__run_new(ebb_orch *r, size_t n);
 ebb_blob ebb__run_copy(ebb_orch *r, ebb_blob b);
 const char *ebb__run_text(ebb_orch *r, const char *at, size_t n);
-/* Adds a zeroed entry. NULL: no memory, as ebb__run_alloc. */
+/* Adds a zeroed entry. NULL: no memory, as ebb__run_new. */
 void *ebb__run_add(ebb_orch *r, ebb__arena *arena, ebb__list *l, size_t size);
 /* Ends the turn without a commit. On the fiber it does not return. */
 void ebb__run_fail(ebb_orch *r, ebb_status st);
@@ -208,6 +207,8 @@ ebb__want *ebb__run_want(ebb_orch *r, ebb__want_kind kind, ebb__step *s, uint64_
 bool ebb__run_target(ebb_orch *r, ebb__step *s, uint64_t number);
 void ebb__step_end(ebb_orch *r, ebb__step *s, uint64_t at, ebb_status st, const ebb__event *e);
 uint16_t ebb__run_tag(const ebb_orch *r);
+/* When a span from this turn on is over: at most INT64_MAX, as stores keep times. */
+uint64_t ebb__run_due(const ebb_orch *r, uint64_t span);
 /* EBB_OK, the error that the id carries, EBB_ERR_STALE, EBB_ERR_FOREIGN. */
 ebb_status ebb__step_find(const ebb_orch *r, ebb_step id, ebb__step **out);
 bool ebb__name_is_valid(const char *name);

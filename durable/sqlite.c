@@ -35,7 +35,8 @@ static void *open_there(void *arg) {
     opening *o = arg;
     ebb_provider_open_call *c = o->call;
     ebb_allocator a = c->host->allocator;
-    const ebb_status st = ebb__sqlite_file_open(o->store, &o->wish);
+    ebb_status st = ebb__sqlite_file_open(o->store, &o->wish);
+    if (st == EBB_ERR_BUSY && o->wish.client) st = ebb__sqlite_remote_open(o->store, &o->wish);
     if (st == EBB_OK) c->self = o->store;
     else ebb__free(&a, o->store, sizeof *o->store);
     ebb_provider_done(&c->call, st, o->wish.text);
@@ -52,6 +53,7 @@ static ebb_status read_url(ebb_provider_open_call *c, ebb__sqlite_wish *w) {
     w->full = c->opts->durability == EBB_DURABILITY_FULL;
     w->read_only = c->opts->read_only;
     w->no_create = c->opts->no_create;
+    w->client = c->opts->client;
     if (st == EBB_OK && *path == 0) {
         st = EBB_ERR_INVALID;
         (void)snprintf(w->text, sizeof w->text,
@@ -94,7 +96,8 @@ static void *close_there(void *arg) {
     ebb_provider_close_call *c = arg;
     ebb__sqlite_store *s = c->call.mine;
     ebb_allocator a = s->host->allocator;
-    ebb__sqlite_file_close(s);
+    if (s->remote != NULL) ebb__sqlite_remote_close(s);
+    else ebb__sqlite_file_close(s);
     ebb__free(&a, s, sizeof *s);
     ebb_provider_done(&c->call, EBB_OK, NULL);
     return NULL;
@@ -107,9 +110,14 @@ static void on_close(void *self, ebb_provider_close_call *c) {
 
 /* ---- the others ------------------------------------------------------------------------------------------------------- */
 
+static void queue(ebb__sqlite_store *s, ebb_provider_call *c) {
+    if (s->remote != NULL) ebb__sqlite_remote_queue(s, c);
+    else ebb__sqlite_queue(s, c);
+}
+
 #define QUEUED(name)                                                                                         \
     static void on_##name(void *self, ebb_provider_##name##_call *c) {                                       \
-        ebb__sqlite_queue(self, &c->call);                                                                   \
+        queue(self, &c->call);                                                                               \
     }
 QUEUED(join)
 QUEUED(renew)
@@ -133,6 +141,8 @@ QUEUED(remove)
 
 static void stats(const void *self, ebb_provider_stats *out) {
     ebb__sqlite_file *f = ((const ebb__sqlite_store *)self)->file;
+    memset(out, 0, sizeof *out);
+    if (f == NULL) return;
     (void)pthread_mutex_lock(&f->lock);
     *out = f->shown;
     (void)pthread_mutex_unlock(&f->lock);

@@ -35,6 +35,8 @@ enum {
 #define EBB__SQLITE_APPLICATION 0x45626273 /* "Ebbs" */
 
 typedef struct ebb__sqlite_file ebb__sqlite_file;
+typedef struct ebb__sqlite_server ebb__sqlite_server;
+typedef struct ebb__sqlite_remote ebb__sqlite_remote;
 
 /* What data.what is. */
 enum { EBB__DATA_INPUT = 1, EBB__DATA_RESULT = 2, EBB__DATA_CUSTOM = 3 };
@@ -43,6 +45,7 @@ enum { EBB__DATA_INPUT = 1, EBB__DATA_RESULT = 2, EBB__DATA_CUSTOM = 3 };
 typedef struct ebb__sqlite_store {
     struct ebb__sqlite_store *next;
     ebb__sqlite_file *file;
+    ebb__sqlite_remote *remote; /* not NULL: another process has the file, and `file` is NULL */
     const ebb_provider_host *host;
     bool read_only;
 } ebb__sqlite_store;
@@ -65,7 +68,8 @@ typedef enum ebb__sqlite_effect_kind {
     EBB__EFFECT_UNHELD = 5,  /* token */
     EBB__EFFECT_GONE = 6,    /* key, execution, activity, cause */
     EBB__EFFECT_ENDED = 7,   /* key: it has ended, or is suspended, or was removed */
-    EBB__EFFECT_ACKED = 8,   /* key, token, charged: keep; at: messages acked; activity: unread */
+    EBB__EFFECT_ACKED =
+        8, /* key, token, charged: keep; at: messages acked; activity: unread; execution; node: turn */
     EBB__EFFECT_RETYPED = 9, /* key: it has another version */
     EBB__EFFECT_FREED = 10,  /* key: no claim holds it any more */
     EBB__EFFECT_LEFT = 11    /* node: it has left */
@@ -119,7 +123,8 @@ struct ebb__sqlite_file {
     uint64_t clock_base, boot_base;
 
     pthread_t writer, readers[EBB__SQLITE_READERS];
-    uint32_t threads; /* that were started: the writer first */
+    ebb__sqlite_server *server; /* NULL: there is no socket */
+    uint32_t threads;           /* that were started: the writer first */
 
     /* The writer's. */
     ebb__sqlite_db db;
@@ -252,13 +257,27 @@ void ebb__sqlite_checkpoint(ebb__sqlite_file *f);
 
 typedef struct ebb__sqlite_wish {
     const char *path;
-    bool full, read_only, no_create;
+    bool full, read_only, no_create, client;
     char text[300]; /* of a failure */
 } ebb__sqlite_wish;
 /* Finds or opens the file, and adds the store to it. Blocks. */
 ebb_status ebb__sqlite_file_open(ebb__sqlite_store *s, ebb__sqlite_wish *w);
 /* Takes the store away; the last one closes the file. Blocks. */
 void ebb__sqlite_file_close(ebb__sqlite_store *s);
+
+/* ---- clients in other processes ------------------------------------------------------------------------------- */
+
+struct sockaddr_un;
+/* PATH.sock. False: it is too long for a socket. */
+bool ebb__sqlite_socket_name(const char *path, struct sockaddr_un *at);
+/* The owner's side. A file without a socket (a long path, no descriptors) works all the same. */
+void ebb__sqlite_server_start(ebb__sqlite_file *f);
+void ebb__sqlite_server_stop(ebb__sqlite_file *f);
+/* The client's side. EBB_ERR_BUSY: nobody answers. */
+ebb_status ebb__sqlite_remote_open(ebb__sqlite_store *s, ebb__sqlite_wish *w);
+void ebb__sqlite_remote_close(ebb__sqlite_store *s);
+void ebb__sqlite_remote_queue(ebb__sqlite_store *s, ebb_provider_call *c);
+
 /* For tests: files that are opened from now on are on this VFS of SQLite. NULL: on the system's. */
 void ebb__sqlite_use_vfs(const char *name);
 /* For tests: the limits of the logs of files that are opened from now on. 0: those above. */

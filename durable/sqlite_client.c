@@ -35,6 +35,7 @@ static bool same_input(ebb__sqlite_file *f, uint64_t key, ebb_blob input) {
 }
 
 static void start_again(ebb__sqlite_file *f, const found *at, const ebb_provider_start_call *c) {
+    ebb__sqlite_entry_unknow(&f->ready, at->key);
     (void)ebb__sqlite_run(&f->db, EBB__SQL_INST_AGAIN, "itii", at->key, c->name, (uint64_t)c->version,
                           f->now);
     (void)ebb__sqlite_run(&f->db, EBB__SQL_DATA_DROP, "ii", at->key, (uint64_t)EBB__DATA_RESULT);

@@ -131,6 +131,7 @@ static void on_acked(ebb__sqlite_file *f, const ebb__sqlite_effect *e) {
     if (at == NULL) return;
     at->attempts = 0;
     at->unread = (uint32_t)e->activity;
+    if (at->execution == e->execution && at->turn < e->node) at->turn = e->node;
     if (at->node == NULL || ebb__token_is_none(e->token) || !ebb__token_is(at->token, e->token)) return;
     at->again |= at->given > e->at;
     ebb__sqlite_lock_release(&f->claims, at->slot);

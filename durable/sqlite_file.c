@@ -120,6 +120,7 @@ static bool start_threads(ebb__sqlite_file *f) {
         started = pthread_create(&f->readers[i], NULL, ebb__sqlite_reader, f) == 0;
         f->threads += started;
     }
+    if (started) ebb__sqlite_server_start(f);
     (void)pthread_sigmask(SIG_SETMASK, &before, NULL);
     return started;
 }
@@ -251,6 +252,7 @@ ebb_status ebb__sqlite_file_open(ebb__sqlite_store *s, ebb__sqlite_wish *w) {
 
 /* What is claimed still goes back, so that the next open need not look for it. */
 static void close_last(ebb__sqlite_file *f) {
+    ebb__sqlite_server_stop(f);
     stop_threads(f);
     if (f->db.at != NULL && f->fatal[0] == 0) {
         (void)ebb__sqlite_run(&f->db, EBB__SQL_BEGIN, "");

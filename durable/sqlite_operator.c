@@ -10,6 +10,7 @@ static ebb_status fenced(ebb_provider_call *c, uint64_t execution, uint64_t turn
 }
 
 ebb_status ebb__sqlite_mark(ebb__sqlite_file *f, ebb_provider_mark_call *c) {
+    ebb__sqlite_entry_unknow(&f->ready, c->key);
     (void)ebb__sqlite_run(&f->db, EBB__SQL_INST_MARK, "iiitt", c->key, c->execution, c->turn,
                           ebb_instance_state_name(c->state), c->text != NULL ? c->text : "");
     if (f->db.failed != 0) return ebb__sqlite_status(&f->db);
@@ -39,6 +40,7 @@ static uint64_t before_all(ebb__sqlite_file *f, uint64_t key, size_t n) {
 
 ebb_status ebb__sqlite_reset(ebb__sqlite_file *f, ebb_provider_reset_call *c) {
     const uint64_t next = c->execution + 1;
+    ebb__sqlite_entry_unknow(&f->ready, c->key);
     (void)ebb__sqlite_run(&f->db, EBB__SQL_INST_RESET, "iii", c->key, c->execution, c->turn);
     if (f->db.failed != 0) return ebb__sqlite_status(&f->db);
     if (sqlite3_changes(f->db.at) == 0) return fenced(&c->call, c->execution, c->turn);
@@ -78,6 +80,7 @@ static bool may_remove(ebb__sqlite_file *f, uint64_t key, bool force) {
 static void remove_one(ebb__sqlite_file *f, uint64_t key) {
     static const ebb__sqlite_sql tables[] = {EBB__SQL_TURN_DELETE, EBB__SQL_INBOX_DROP, EBB__SQL_DEDUP_DROP,
                                              EBB__SQL_TIMER_DROP,  EBB__SQL_VALUE_DROP, EBB__SQL_INST_DELETE};
+    ebb__sqlite_entry_unknow(&f->ready, key);
     ebb__sqlite_work_drop(f, EBB__SQL_WORK_DROP, key, 0, EBB_CANCEL_NONE);
     (void)ebb__sqlite_run(&f->db, EBB__SQL_DATA_DROP, "ii", key, (uint64_t)0);
     for (size_t i = 0; i < sizeof tables / sizeof tables[0]; i++)

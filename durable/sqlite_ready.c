@@ -94,6 +94,11 @@ ebb__sqlite_entry *ebb__sqlite_entry_find(const ebb__sqlite_ready *r, uint64_t k
     return at != NULL ? *at : NULL;
 }
 
+void ebb__sqlite_entry_unknow(const ebb__sqlite_ready *r, uint64_t key) {
+    ebb__sqlite_entry *e = ebb__sqlite_entry_find(r, key);
+    if (e != NULL) e->known = false;
+}
+
 static ebb__sqlite_entry *entry_new(ebb__sqlite_ready *r, uint64_t key) {
     ebb__sqlite_entry *e = calloc(1, sizeof *e);
     ebb__sqlite_entry **at = e != NULL ? ebb__map_put(&r->entries, key) : NULL;

@@ -42,6 +42,8 @@ struct ebb__sqlite_entry {
     uint32_t attempts, unread;                /* of the row, while it is running */
     uint32_t signals;                         /* at least as many as are in the inbox, if `counted` */
     bool counted;
+    bool known; /* execution and turn are those of the row */
+    uint64_t execution, turn;
     uint32_t slot; /* of the lock file, where its claim stands; 0: none */
 };
 
@@ -95,6 +97,8 @@ bool ebb__sqlite_served(ebb__sqlite_ready *r, const char *name, uint64_t version
 ebb__sqlite_entry *ebb__sqlite_entry_find(const ebb__sqlite_ready *r, uint64_t key);
 /* The instance has a message, or with `due` a timer: it is ready, or will be when its turn has ended. */
 void ebb__sqlite_entry_wake(ebb__sqlite_ready *r, uint64_t key, uint64_t seq, bool due);
+/* What is known of its row is not so any more: at once, since a member that is undone harms nothing by it. */
+void ebb__sqlite_entry_unknow(const ebb__sqlite_ready *r, uint64_t key);
 /* Names its type; NULL as the name: not known any more. */
 void ebb__sqlite_entry_type(ebb__sqlite_ready *r, ebb__sqlite_entry *e, const char *name, uint32_t version);
 /* Puts it into the list where it belongs: own, suspects, type or fresh. */

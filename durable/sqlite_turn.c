@@ -13,6 +13,8 @@ static void acked(ebb__sqlite_file *f, const ebb_provider_ack_turn_call *c, bool
     e->charged = keep;
     e->at = c->acked_n;
     e->activity = c->unread;
+    e->execution = c->execution;
+    e->node = c->turn;
 }
 
 /* Nothing was inserted: the same ack has done it before, or another one has. */
@@ -29,6 +31,16 @@ static ebb_status fenced(ebb__sqlite_file *f, ebb_provider_ack_turn_call *c) {
                                (unsigned long long)c->turn, (unsigned long long)c->execution);
     acked(f, c, false);
     return EBB_OK;
+}
+
+/* Whether it was inserted. The claim mostly knows the last turn, so that the key alone decides; otherwise the row does. */
+static bool insert_turn(ebb__sqlite_file *f, const ebb_provider_ack_turn_call *c) {
+    const ebb__sqlite_entry *e = ebb__sqlite_entry_find(&f->ready, c->key);
+    const bool next = e != NULL && e->known && e->execution == c->execution && e->turn + 1 == c->turn;
+    (void)ebb__sqlite_run(&f->db, next ? EBB__SQL_TURN_PUT : EBB__SQL_TURN_INSERT, "iiiikb", c->key,
+                          c->execution, c->turn, c->at, &c->ack_id, &c->body);
+    if (c->ends != 0 || c->next != NULL) ebb__sqlite_entry_unknow(&f->ready, c->key);
+    return f->db.failed == 0 && sqlite3_changes(f->db.at) != 0;
 }
 
 static bool work_is_done(ebb__sqlite_file *f, uint64_t key, const ebb_provider_work_done *d) {
@@ -125,9 +137,8 @@ static void begin_next(ebb__sqlite_file *f, const ebb_provider_ack_turn_call *c)
 }
 
 ebb_status ebb__sqlite_ack_turn(ebb__sqlite_file *f, ebb_provider_ack_turn_call *c) {
-    (void)ebb__sqlite_run(&f->db, EBB__SQL_TURN_INSERT, "iiiikb", c->key, c->execution, c->turn, c->at,
-                          &c->ack_id, &c->body);
-    if (f->db.failed == 0 && sqlite3_changes(f->db.at) == 0) return fenced(f, c);
+    const bool inserted = insert_turn(f, c);
+    if (f->db.failed == 0 && !inserted) return fenced(f, c);
     for (size_t i = 0; i < c->done_n && f->db.failed == 0; i++) {
         if (work_is_done(f, c->key, &c->done[i]) || f->db.failed != 0) continue;
         c->gone_at = i;
@@ -181,6 +192,9 @@ static bool read_head(fetch *q, sqlite3_stmt *s, ebb__sqlite_entry *e, ebb_provi
     item->attempts = e->attempts + 1;
     e->unread = (uint32_t)ebb__sqlite_u64(s, 5);
     item->turn = ebb__sqlite_u64(s, 6);
+    e->execution = item->execution;
+    e->turn = item->turn;
+    e->known = true;
     ebb__sqlite_entry_type(&q->file->ready, e, name, item->version);
     return item->id != NULL && item->name != NULL;
 }

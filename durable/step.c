@@ -123,7 +123,7 @@ static ebb_status may_act(ebb_orch *r, const char *what, const char *name, ebb_b
 
 /* NULL: the run fails with EBB_ERR_NOMEM. */
 static ebb__step *step_new(ebb_orch *r, ebb__step_kind kind, const char *name, const char *site) {
-    ebb__step *s = ebb__run_alloc(r, sizeof *s);
+    ebb__step *s = ebb__run_new(r, sizeof *s);
     s->kind = kind;
     s->site = site;
     s->name = ebb__text_of(ebb__run_text(r, name, strlen(name)));
@@ -164,12 +164,15 @@ ebb_step ebb_orch_call_site(ebb_orch *r, const char *name, ebb_blob in, const eb
     return id_of(r, s);
 }
 
+uint64_t ebb__run_due(const ebb_orch *r, uint64_t span) {
+    return span < INT64_MAX - r->now ? r->now + span : INT64_MAX;
+}
+
 ebb_step ebb_orch_timer_site(ebb_orch *r, uint64_t span, const char *site) {
     ebb_status st = may_act(r, "timer", "timer", (ebb_blob){NULL, 0});
     if (st != EBB_OK) return failed(st);
     ebb__step *s = step_new(r, EBB__STEP_TIMER, "timer", site);
-    ebb__event e = {.kind = EBB__EVENT_TIMER_CREATED,
-                    .due = span < INT64_MAX - r->now ? r->now + span : INT64_MAX};
+    ebb__event e = {.kind = EBB__EVENT_TIMER_CREATED, .due = ebb__run_due(r, span)};
     const ebb_step id = made(r, s, ebb__run_emit(r, &e, site));
     (void)ebb__run_want(r, EBB__WANT_TIMER, s, s->id, e.due);
     return id;

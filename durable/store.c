@@ -188,7 +188,7 @@ static void store_close(ebb_store *s) {
     s->state = CLOSING;
     s->gate.closed = true;
     ebb__call_gate_wake(&s->gate);
-    if (s->gate.begun == 0 && s->gate.sleeping == 0) idle(&s->gate);
+    ebb__call_gate_rest(&s->gate);
 }
 
 /* The value of an open was discarded: by its reader, or since there is none. */

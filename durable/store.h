@@ -78,6 +78,7 @@ typedef struct ebb__call_gate {
     ebb__call_queue waiting;   /* for `begun` to fall */
     ebb__call_queue dead;      /* that a crash left without an answer */
     bool admitting;
+    uint32_t inside;                 /* answers that are being handed over: the gate is not freed meanwhile */
     const ebb__store_faults *faults; /* NULL: none */
     uint64_t calls;                  /* begun so far, for `faults` */
     bool crashed;                    /* by a fault: calls are not answered any more */
@@ -93,6 +94,8 @@ const char *ebb__call_text(ebb_provider_call *c, const char *text); /* a copy; N
 ebb_blob ebb__call_blob(ebb_provider_call *c, ebb_blob b);          /* a copy */
 /* Ends the pauses: `closed` is set, and these calls end as they last did. */
 void ebb__call_gate_wake(ebb__call_gate *g);
+/* Calls `idle` if nothing is begun; the gate may be gone afterwards. */
+void ebb__call_gate_rest(ebb__call_gate *g);
 /* Frees what a crash has left. No call is begun. */
 void ebb__call_gate_fini(ebb__call_gate *g);
 /* Asks the provider, and consumes the call, whatever happens. */

@@ -6,9 +6,10 @@
 #include "kernel/layer.h"
 
 static const ebb__suite_case *const files[] = {
-    ebb__suite_activities, ebb__suite_turns,  ebb__suite_claims,     ebb__suite_leases,   ebb__suite_order,
-    ebb__suite_cancels,    ebb__suite_poison, ebb__suite_executions, ebb__suite_starts,   ebb__suite_errors,
-    ebb__suite_operators,  ebb__suite_values, ebb__suite_sessions,   ebb__suite_versions, ebb__suite_hints,
+    ebb__suite_activities, ebb__suite_histories, ebb__suite_turns,    ebb__suite_claims,
+    ebb__suite_leases,     ebb__suite_order,     ebb__suite_cancels,  ebb__suite_poison,
+    ebb__suite_executions, ebb__suite_starts,    ebb__suite_errors,   ebb__suite_operators,
+    ebb__suite_values,     ebb__suite_sessions,  ebb__suite_versions, ebb__suite_hints,
 };
 enum { FILES = sizeof files / sizeof files[0] };
 
@@ -81,6 +82,7 @@ static ebb_status end_case(ebb__suite *s, ebb_status st) {
     ebb_status end = EBB_OK;
     for (; s->nodes > 2 && end == EBB_OK; s->nodes--) end = ebb__t_leave(s, s->nodes - 1);
     s->nodes = 2;
+    if (end == EBB_OK) end = ebb__t_come_back(s);
     if (end == EBB_OK) end = clean(s);
     if (st != EBB_OK) (void)snprintf(s->text, sizeof s->text, "%s", text);
     return st != EBB_OK ? st : end;

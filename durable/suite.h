@@ -18,8 +18,8 @@ typedef struct ebb__suite_case {
 } ebb__suite_case;
 
 /* One array a file: durable/suite_*.c. `run` of the last is NULL. */
-extern const ebb__suite_case ebb__suite_activities[], ebb__suite_turns[], ebb__suite_claims[],
-    ebb__suite_leases[], ebb__suite_order[], ebb__suite_cancels[], ebb__suite_poison[],
+extern const ebb__suite_case ebb__suite_activities[], ebb__suite_turns[], ebb__suite_histories[],
+    ebb__suite_claims[], ebb__suite_leases[], ebb__suite_order[], ebb__suite_cancels[], ebb__suite_poison[],
     ebb__suite_executions[], ebb__suite_starts[], ebb__suite_errors[], ebb__suite_operators[],
     ebb__suite_values[], ebb__suite_sessions[], ebb__suite_versions[], ebb__suite_hints[];
 

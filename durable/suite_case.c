@@ -149,6 +149,28 @@ ebb_status ebb__t_leave(ebb__suite *s, size_t which) {
     return ebb__t_ask(s, c, EBB_OK, EBB_SITE);
 }
 
+ebb_status ebb__t_go_away(ebb__suite *s) {
+    s->away = true;
+    TRY(ebb__t_leave(s, 0));
+    return ebb__t_leave(s, 1);
+}
+
+ebb_status ebb__t_come_back(ebb__suite *s) {
+    const size_t nodes = s->nodes;
+    size_t which;
+    if (!s->away) return EBB_OK;
+    for (s->nodes = 0; s->nodes < 2;) {
+        const ebb_status st = ebb__t_join(s, EBB__T_LONG, &which);
+        if (st != EBB_OK) {
+            s->nodes = nodes;
+            return st;
+        }
+    }
+    s->nodes = nodes;
+    s->away = false;
+    return EBB_OK;
+}
+
 ebb_provider_renew_call *ebb__t_renew(ebb__suite *s, size_t which, const ebb_provider_token *tokens, size_t n,
                                       uint64_t lease) {
     ebb_provider_renew_call *c = ebb__t_new(s, EBB_PROVIDER_RENEW);

@@ -57,6 +57,7 @@ struct ebb__suite {
     char name[64], queue[128];
     ebb_provider_node node[EBB__T_NODES];
     size_t nodes;
+    bool away;               /* nodes 0 and 1 have left: see ebb__t_go_away */
     ebb_provider_call *kept; /* asked by this case: freed at its end */
     ebb__hint_listener listener;
     ebb__t_heard heard;
@@ -119,6 +120,10 @@ ebb_status ebb__t_join(ebb__suite *s, uint64_t lease, size_t *which);
 ebb_status ebb__t_join_runs(ebb__suite *s, uint64_t lease, const ebb_provider_runs *runs, size_t n,
                             size_t *which);
 ebb_status ebb__t_leave(ebb__suite *s, size_t which);
+/* Nodes 0 and 1 leave, so that what a node of the case lets lapse goes to no node with a long lease; and join again, which
+ * the end of the case does too. */
+ebb_status ebb__t_go_away(ebb__suite *s);
+ebb_status ebb__t_come_back(ebb__suite *s);
 ebb_provider_renew_call *ebb__t_renew(ebb__suite *s, size_t which, const ebb_provider_token *tokens, size_t n,
                                       uint64_t lease); /* is not asked yet */
 

@@ -45,6 +45,10 @@ bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until) {
     return ebb_checkpoint(cx) == EBB_OK;
 }
 
+uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again) {
+    return ebb_now(cx) + (again < w->opts.lease ? again : w->opts.lease);
+}
+
 static void *asked(ebb_cx *cx, ebb_future *f, ebb_status *st) {
     ebb_value v;
     *st = ebb_await(cx, f, &v);
@@ -70,6 +74,12 @@ void ebb__worker_tell(ebb_cx *cx, ebb_provider_call *c) {
 
 /* ---- hints ------------------------------------------------------------------------------------------------------- */
 
+/* By an operator, or another worker: its fiber is of no use. */
+static void ended(ebb_worker *w, uint64_t key) {
+    ebb__hot *h = ebb__hot_find(w, key);
+    if (h != NULL && h->task.id == 0) ebb__hot_free(ebb_runtime_host(w->rt), h);
+}
+
 static void on_hint(void *arg, const ebb_provider_hint *h) {
     ebb_worker *w = arg;
     ebb_activity *a;
@@ -83,7 +93,7 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
             ebb__activity_cancel(a, h->cause != EBB_CANCEL_NONE ? h->cause : EBB_CANCEL_LEASE_LOST,
                                  "its row was deleted");
         break;
-    case EBB_PROVIDER_HINT_ENDED: break;
+    case EBB_PROVIDER_HINT_ENDED: ended(w, h->key); break;
     }
     if (w->look_for_turns) ebb__worker_wake(w, &w->dispatcher);
     if (w->look_for_work) ebb__worker_wake(w, &w->claimer);
@@ -95,6 +105,7 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
 static void worker_free(ebb_worker *w) {
     ebb_allocator a = w->allocator;
     ebb__hot_free_all(ebb_runtime_host(w->rt), w);
+    ebb__activity_free_all(w);
     ebb__map_free(&w->instances);
     ebb__arena_free(&w->arena);
     ebb__free(&a, w->orchs, w->orchs_room * sizeof *w->orchs);

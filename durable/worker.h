@@ -7,7 +7,7 @@
  *   dispatcher fetches instances, and starts a fiber for the turn of each (dispatch.c)
  *   claimer    fetches activities for free places (activity.c)
  *   a turn     feeds the run of one instance and commits (dispatch.c)
- *   a keeper   one for each activity: opens its region, waits for its end, acks (activity.c)
+ *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
  *
  * Invariants:
  *  - `instances` has an entry for each instance that is hot or has a turn now. Hot: a run that waits, and a token with
@@ -64,7 +64,8 @@ struct ebb_activity {
     ebb_region region; /* of its body; id 0: not yet */
     bool gone;         /* the token holds nothing any more, and the body is cancelled */
     bool handed_over;  /* it is to be given back */
-    bool returned;     /* the body has; else it was forced */
+    bool returned;     /* the body has */
+    bool forced;       /* its supervisor was, and has not seen the end of the body */
     ebb_status status;
     ebb_blob output;
     ebb_failure why;
@@ -74,7 +75,7 @@ struct ebb_activity {
 /* A fiber that naps until it has something to do. */
 typedef struct ebb__worker_fiber {
     ebb_task task; /* id 0: it has ended, or has not begun */
-    bool woken;
+    bool begun, woken;
 } ebb__worker_fiber;
 
 /* A node of the store. There is one for activities and one for instances: a fetch of turns whose answer was lost leaves
@@ -119,6 +120,9 @@ void ebb__worker_log(ebb_worker *w, ebb_durable_level level, const char *instanc
 /* On this fiber of the worker: waits until it is woken, or the time has come. False: it is cancelled. */
 bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until);
 void ebb__worker_wake(ebb_worker *w, ebb__worker_fiber *f);
+/* When to look again after a fetch that says `again`: within a lease, because hints may be lost, and what others claim after
+ * the fetch lapses without one. */
+uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again);
 /* Asks the store and waits. NULL: *st says why it was not asked, or this task was cancelled. Else free the call. */
 void *ebb__worker_ask(ebb_cx *cx, ebb_provider_call *c, ebb_status *st);
 /* The same, again and again until it is done or fails for good. */
@@ -131,6 +135,8 @@ ebb_status ebb__worker_main(ebb_cx *cx, void *worker);
 
 /* ---- dispatch.c ---- */
 ebb_status ebb__dispatcher(ebb_cx *cx, void *worker);
+/* What is registered for a name and version; version 0: the highest. NULL: nothing. */
+const ebb__registered_orch *ebb__orch_of(const ebb_worker *w, const char *name, uint32_t version);
 
 /* ---- hot.c ---- */
 ebb__hot *ebb__hot_of(ebb_worker *w, const ebb_provider_turn_item *item); /* makes one. NULL: no memory */
@@ -148,6 +154,7 @@ bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *
 /* Starts an activity whose token this worker has. Without memory it is given back. */
 void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
                          const ebb_provider_work_item *item);
+void ebb__activity_free_all(ebb_worker *w); /* of a worker whose region has closed */
 void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why);
 ebb_activity *ebb__activity_find(const ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number);
 

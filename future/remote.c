@@ -93,9 +93,12 @@ static void producer_done(ebb_runtime *rt, ebb__message *m) {
 /* The future was ended through this handle. */
 static void take_ended(ebb_runtime *rt, ebb__message *m) {
     ebb_remote *r = (ebb_remote *)(void *)((char *)m - offsetof(ebb_remote, ended));
-    const bool finished = (r->future->flags & (EBB__F_FINISHED | EBB__F_QUEUED)) != 0;
     if (rt != NULL) ebb__ended_elsewhere(r->future);
-    else if (!finished) ebb__dispose(r->future->value); /* a word that was settled too late for any reader */
+    else { /* a word that was settled too late for any reader; last_values must not find it again */
+        ebb_value v = r->future->value;
+        r->future->value = ebb_value_none();
+        ebb__dispose(v);
+    }
     ebb_remote_release(r);
 }
 

@@ -108,8 +108,8 @@ typedef struct ebb_store_opts {
 } ebb_store_opts;
 
 /* Opens a store and, unless it may not, makes or upgrades its schema. The value: ebb_store_of. The store belongs to
- * the region of cx, which closes it after its tasks and futures have ended; discarding the value closes it too. A
- * cancel gives up the attempt. The future fails with
+ * the region of cx, which closes it after its tasks and futures have ended; discarding the value closes it too, so
+ * do not discard the value of a store that was closed. A cancel gives up the attempt. The future fails with
  *   EBB_ERR_INVALID      no URL, or one that is not valid; ebb_durable_error names the part
  *   EBB_ERR_BUSY         SQLite: another process owns the file, and `client` is not set (loops of one process share it)
  *   EBB_ERR_SCHEMA       the schema is newer than this library can read, or there is none and `no_create`
@@ -206,6 +206,13 @@ ebb_status ebb_worker_command(ebb_worker *w, const char *name, const ebb_process
 /* Begins to claim work: from the next turn of the loop on. EBB_ERR_BUSY: it has begun. EBB_ERR_INVALID: nothing is
  * registered. EBB_ERR_CLOSED: its region is closed. EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
 ebb_status ebb_worker_begin(ebb_worker *w);
+
+/* The function of a program for `ebb worker --load FILE`, a shared library that exports it as "ebb_app" (in C++ extern
+ * "C"). It registers orchestrations and activities on `w`, which the command then begins. It is called on a fiber of
+ * cx, once; `ebb durable replay --load FILE` calls it too, on a worker that never begins. Not EBB_OK: the command says
+ * so and ends. The library is linked without libebb, whose functions the command brings: cc -shared -fPIC. It is
+ * never unloaded. */
+typedef ebb_status (*ebb_app_fn)(ebb_cx *cx, ebb_worker *w);
 
 typedef struct ebb_worker_stats {
     uint64_t turns;      /* committed so far */

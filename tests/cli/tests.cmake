@@ -28,3 +28,13 @@ ebb_python(cli.run cli/run.py ${EBB_CLI})
 ebb_python(cli.test cli/test.py ${EBB_CLI})
 # The conformance suite of stores, and URLs that lead to none.
 ebb_python(cli.provider cli/provider.py ${EBB_CLI})
+# Workers and operators of stores: SQLite, and a PostgreSQL server of its own; libraries that they load.
+foreach(name other empty)
+    add_library(cli.app_${name} MODULE ${dir}/apps/${name}.c)
+    ebb_warnings(cli.app_${name})
+    target_include_directories(cli.app_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
+endforeach()
+ebb_program(cli.postgres ebb ${dir}/programs/postgres.c)
+target_include_directories(cli.postgres PRIVATE ${PROJECT_SOURCE_DIR})
+ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_other>
+    $<TARGET_FILE:cli.app_empty> $<TARGET_FILE:cli.postgres>)

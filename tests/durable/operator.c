@@ -47,6 +47,7 @@ static void terminate_runs_no_code_and_deletes_everything(void **state) {
     assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "a", "by hand")), EBB_OK);
     durable_pass(d, EBB_SECOND);
     assert_string_equal(durable_state(d, "a"), "Terminated by hand");
+    assert_int_equal(durable_stats(d).hot, 0);
     assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
     assert_int_equal(d->cancelled, 1);
     assert_string_equal(durable_state(d, "kid"), "Cancelled its parent was ended by an operator");
@@ -145,7 +146,7 @@ static int64_t number(durable *d, ebb_future *f) {
 
 static void many_are_listed_cancelled_and_pruned(void **state) {
     durable *d = world_of(state);
-    char id[16];
+    char id[24];
     uint64_t seen = 0;
     ebb_value v;
     size_t n;

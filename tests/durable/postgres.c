@@ -239,12 +239,14 @@ static void the_host_is_looked_up_in_the_pool(void **state) {
 
 /* ---- cut connections ------------------------------------------------------------------------------------------ */
 
-/* Cuts all connections of Ebb by the n-th call, either while its statement is on its way or after it has been executed and
- * before its transaction has been committed, which nobody can tell from the other side. */
+/* Cuts all connections of Ebb by the n-th call, at once or so many half milliseconds later, wherever its statement is by then.
+ * LOSE_ANSWER: after it is committed, and before the answer is read. */
+enum { LOSE_ANSWER = -1 };
 typedef struct cutter {
     uint64_t at;
     bool cut;
     int wait_ms;
+    ebb__postgres *store;
 } cutter;
 
 static ebb__store_fault cut_at(void *arg, uint64_t n, const ebb_provider_call *c) {
@@ -254,12 +256,21 @@ static ebb__store_fault cut_at(void *arg, uint64_t n, const ebb_provider_call *c
     return EBB__FAULT_NONE;
 }
 
+/* The server commits while this process sleeps. */
+static void lose_answer(ebb_cx *cx, cutter *k) {
+    for (int i = 0; i < 100 && k->store->writer.n == 0; i++) (void)ebb_await(cx, ebb_after(cx, 0), NULL);
+    nanosleep(&(struct timespec){.tv_nsec = 50000000}, NULL);
+    ebb__postgres_conn_lose(&k->store->writer.conn, "cut by the test");
+}
+
 static ebb_status cut_loop(ebb_cx *cx, void *arg) {
     cutter *k = arg;
     while (!k->cut && ebb_await(cx, ebb_after(cx, 0), NULL) == EBB_OK) {}
     for (int i = 0; i < k->wait_ms; i++) (void)ebb_await(cx, ebb_after(cx, EBB_MS / 2), NULL);
-    (void)pg_ask(observer, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
-                           " WHERE application_name = 'ebb'");
+    if (k->wait_ms == LOSE_ANSWER) lose_answer(cx, k);
+    else
+        (void)pg_ask(observer, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
+                               " WHERE application_name = 'ebb'");
     return EBB_OK;
 }
 
@@ -269,6 +280,7 @@ static ebb_status cut_main(ebb_cx *cx, void *arg) {
     snprintf(id, sizeof id, "cut-%llu-%d", (unsigned long long)k->at, k->wait_ms);
     ebb_store *s = open_url(cx, server.url);
     const ebb__store_faults faults = {.at = cut_at, .arg = k};
+    k->store = ebb__store_gate(s)->self;
     const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
     ebb__store_set_faults(s, &faults);
     ebb_future *cut = ebb_fiber_go(cx, ebb_cx_region(cx), cut_loop, k);
@@ -284,7 +296,7 @@ static ebb_status cut_main(ebb_cx *cx, void *arg) {
 
 static void a_connection_cut_at_any_statement_loses_and_doubles_nothing(void **state) {
     int runs_n = 0;
-    for (int wait = 0; wait < 3; wait++) {
+    for (int wait = LOSE_ANSWER; wait < 3; wait++) {
         for (uint64_t at = 1; at < 10; at++, runs_n++) {
             cutter k = {.at = at, .wait_ms = wait};
             assert_int_equal(run_fiber(*state, cut_main, &k), EBB_OK);
@@ -460,13 +472,14 @@ static ebb_status away_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, server.url);
     (void)arg;
     assert_true(pg_server_crash(&server));
+    (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL); /* the time that the crash took is over */
     const uint64_t before = ebb_now(cx);
     for (int i = 0; i < 5; i++) { /* refused at once, or when the connection is found to be lost */
         ebb_provider_start_call *c = ask(cx, start_call(s, "away"));
         assert_int_equal(ebb_provider_class_of(c->call.status), EBB_PROVIDER_RETRYABLE);
         end_call(c, EBB_ERR_UNAVAILABLE);
     }
-    assert_true(ebb_now(cx) - before < 5 * EBB_SECOND);
+    assert_true(ebb_now(cx) - before < 20 * EBB_SECOND); /* less than an answer may take */
     ebb_future *f = ebb__call_insist(cx, &start_call(s, "away")->call, EBB_FOREVER, EBB_SITE);
     assert_true(pg_server_up(&server));
     end_call(answer(cx, f), EBB_OK);
@@ -475,9 +488,41 @@ static ebb_status away_main(ebb_cx *cx, void *arg) {
 }
 
 static void calls_end_while_the_server_is_away_and_succeed_when_it_is_back(void **state) {
+    (void)pg_ask(
+        observer,
+        "CHECKPOINT"); /* else the server would take as long to recover as the tests before have written */
     PQfinish(observer);
     assert_int_equal(run_fiber(*state, away_main, NULL), EBB_OK);
     observer = pg_open(&server);
+}
+
+/* ---- reading only ---------------------------------------------------------------------------------------------- */
+
+static ebb_status read_only_main(ebb_cx *cx, void *arg) {
+    ebb_value v;
+    (void)arg;
+    close_store(cx, open_url(cx, server.url)); /* there is a schema */
+    ebb_future *f = ebb_store_open(cx, &(ebb_store_opts){.url = server.url, .read_only = true});
+    assert_int_equal(ebb_await(cx, f, &v), EBB_OK);
+    ebb_store *s = ebb_store_of(&v);
+    end_call(ask(cx, start_call(s, "read-only")), EBB_ERR_CLOSED);
+    ebb_provider_instance_call *c = new_call(s, EBB_PROVIDER_INSTANCE);
+    c->id = "read-only";
+    for (;;) { /* the connection that reads comes after the store is open */
+        c = ask(cx, c);
+        if (c->call.status != EBB_ERR_UNAVAILABLE) break;
+        ebb__call_free(&c->call);
+        (void)ebb_await(cx, ebb_after(cx, 20 * EBB_MS), NULL);
+        c = new_call(s, EBB_PROVIDER_INSTANCE);
+        c->id = "read-only";
+    }
+    end_call(c, EBB_ERR_UNKNOWN_INSTANCE);
+    close_store(cx, s);
+    return EBB_OK;
+}
+
+static void a_store_for_reading_only_refuses_to_write(void **state) {
+    assert_int_equal(run_fiber(*state, read_only_main, NULL), EBB_OK);
 }
 
 /* ---- an outcome that is not known ------------------------------------------------------------------------------ */
@@ -649,10 +694,13 @@ static ebb_status drain_main(ebb_cx *cx, void *arg) {
     const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
     ebb_provider_renew_call *r = new_call(s, EBB_PROVIDER_RENEW);
     (void)arg;
+    (void)ebb_await(cx, ebb_after(cx, 500 * EBB_MS),
+                    NULL); /* the other connections have looked at the schema */
     (void)pg_ask(observer, "UPDATE ebb.meta SET v = 2 WHERE k = 'min_reader'");
     r->node = node;
     r->lease = EBB_SECOND;
     r = ask(cx, r);
+    if (strstr(r->call.text, "version 2") == NULL) print_error("said: %s\n", r->call.text);
     assert_non_null(strstr(r->call.text, "version 2"));
     end_call(r, EBB_ERR_SCHEMA);
     (void)pg_ask(observer, "UPDATE ebb.meta SET v = 1");
@@ -719,10 +767,10 @@ static ebb_status clock_main(ebb_cx *cx, void *arg) {
         end_call(f, EBB_OK);
         /* As if the machine's clock was set back by an hour. */
         if (i == 0) (void)pg_ask(observer, "UPDATE ebb.clock SET added = added - 3600000000000");
-        (void)ebb_await(cx, ebb_after(cx, 20 * EBB_MS), NULL);
+        (void)ebb_await(cx, ebb_after(cx, 100 * EBB_MS), NULL);
     }
     assert_true(at[1] >= at[0] && at[1] - at[0] < 10 * EBB_SECOND);
-    assert_true(at[2] - at[1] >= 15 * EBB_MS); /* it goes on */
+    assert_true(at[2] - at[1] >= 50 * EBB_MS); /* it goes on */
     leave(cx, s, node);
     close_store(cx, s);
     return EBB_OK;
@@ -763,13 +811,14 @@ static void claims_read_by_index(void **state) {
     (void)PQsetNoticeProcessor(c, keep_plan, NULL);
     assert_string_equal(
         pg_ask(c, "SELECT count(*) FROM ebb_v1.fetch_turns((SELECT max(id) FROM ebb.node), 1, NULL, 10, 100,"
-                  " false, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, 10)))"),
+                  " false, 0, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, 10)))"),
         "11");
     assert_string_equal(
-        pg_ask(c,
-               "SELECT count(*) FROM ebb_v1.fetch_work((SELECT max(id) FROM ebb.node), 1, '{q1,q2}', '{5,5}',"
-               " NULL, 10, 1000000000, false, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, "
-               "10)))"),
+        pg_ask(
+            c,
+            "SELECT count(*) FROM ebb_v1.fetch_work((SELECT max(id) FROM ebb.node), 1, '{q1,q2}', '{5,5}',"
+            " NULL, 10, 1000000000, false, 0, (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, "
+            "10)))"),
         "11");
     if (strstr(plans, "Seq Scan on inst") != NULL || strstr(plans, "Seq Scan on work") != NULL)
         print_error("%s\n", plans);
@@ -780,6 +829,161 @@ static void claims_read_by_index(void **state) {
     PQfinish(c);
 }
 
+/* ---- floors ---------------------------------------------------------------------------------------------------- */
+
+static size_t count_of(ebb_cx *cx, ebb_store *s, ebb_provider_node node) {
+    ebb_provider_fetch_turns_call *f = fetch(cx, s, node);
+    const size_t n = f->items_n;
+    end_call(f, EBB_OK);
+    return n;
+}
+
+static ebb_status floor_main(ebb_cx *cx, void *arg) {
+    ebb_store *a = open_url(cx, server.url), *b = open_url(cx, server.url);
+    const ebb_provider_node x = join(cx, a, 60 * EBB_SECOND), y = join(cx, b, 60 * EBB_SECOND);
+    (void)arg;
+    (void)start(cx, a, "floor-1");
+    (void)start(cx, a, "floor-2");
+    (void)ebb_await(cx, ebb_after(cx, 200 * EBB_MS), NULL);
+    ebb_provider_fetch_turns_call *f = fetch_some(cx, a, x);
+    assert_int_equal(f->items_n, 2);
+    assert_int_equal(count_of(cx, b, y), 0); /* looks from the beginning, and knows the floor from here on */
+    (void)pg_ask(observer, "UPDATE ebb.inst SET ready = 1, token = NULL, node = NULL WHERE id = 'floor-2';"
+                           "UPDATE ebb.inst SET ready = 1 WHERE id = 'floor-1'");
+    assert_int_equal(count_of(cx, b, y), 0); /* below it, and nobody has said so */
+    ebb_provider_abandon_turns_call *c = new_call(a, EBB_PROVIDER_ABANDON_TURNS);
+    c->node = x;
+    c->tokens = &f->items[0].token;
+    c->tokens_n = 1;
+    end_call(ask(cx, c), EBB_OK);
+    (void)ebb_await(cx, ebb_after(cx, 300 * EBB_MS), NULL);
+    assert_int_equal(count_of(cx, b, y), 2);
+    end_call(f, EBB_OK);
+    leave(cx, a, x);
+    leave(cx, b, y);
+    close_store(cx, a);
+    close_store(cx, b);
+    return EBB_OK;
+}
+
+static void a_row_below_the_floor_is_found_when_it_is_given_back(void **state) {
+    (void)pg_ask(observer, "TRUNCATE ebb.inst, ebb.inbox, ebb.work, ebb.node, ebb.hist");
+    assert_int_equal(run_fiber(*state, floor_main, NULL), EBB_OK);
+    (void)pg_ask(observer, "TRUNCATE ebb.inst, ebb.inbox, ebb.work, ebb.node, ebb.hist");
+}
+
+/* ---- memory ---------------------------------------------------------------------------------------------------- */
+
+/* Every allocation fails once, in a store that is opened, used and closed; what failed for want of memory can be asked again. */
+typedef struct short_of {
+    loop_world *world;
+    uint64_t nth;
+    bool reached;
+} short_of;
+
+static ebb_status short_main(ebb_cx *cx, void *arg) {
+    short_of *k = arg;
+    ebb_value v;
+    ebb_failing *memory = &k->world->memory;
+    memory->fail_at = memory->calls + k->nth;
+    ebb_status st = ebb_await(cx, ebb_store_open(cx, &(ebb_store_opts){.url = server.url}), &v);
+    for (int i = 0; st == EBB_OK && i < 2; i++) {
+        ebb_provider_start_call *c = ebb__call_new(ebb__store_gate(ebb_store_of(&v)), EBB_PROVIDER_START);
+        ebb_value answered;
+        if (c == NULL) continue;
+        c->id = "short";
+        c->name = "pay";
+        c->message = ebb_blob_text("begin");
+        const ebb_status asked = ebb_await(cx, ebb__call_begin(cx, &c->call, EBB_SITE), &answered);
+        if (asked == EBB_OK) ebb_value_discard(cx, answered);
+        else assert_int_equal(asked, EBB_ERR_NOMEM);
+    }
+    k->reached = memory->calls >= memory->fail_at;
+    memory->fail_at = 0;
+    if (st != EBB_OK) assert_true(st == EBB_ERR_NOMEM || st == EBB_ERR_UNAVAILABLE);
+    else close_store(cx, ebb_store_of(&v));
+    return EBB_OK;
+}
+
+/* A new world for each, so that what is allocated once in a world fails too. */
+static void any_allocation_may_fail(void **state) {
+    short_of k = {.nth = 1, .reached = true};
+    (void)state;
+    for (; k.reached; k.nth++) {
+        k.world = loop_world_new();
+        assert_int_equal(run_fiber(k.world, short_main, &k), EBB_OK);
+        loop_world_end(k.world);
+    }
+    print_message("%llu allocations\n", (unsigned long long)k.nth - 2);
+    assert_true(k.nth > 10);
+}
+
+/* ---- processes ------------------------------------------------------------------------------------------------- */
+
+enum { SHARED = 300, WORKERS = 3 };
+
+/* What a process of its own does: it ends what it gets, until nothing has come for a second. It fails if it had none. */
+static ebb_status drain_shared(ebb_cx *cx, void *arg) {
+    ebb_store *s = open_url(cx, arg);
+    const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
+    int ended = 0;
+    for (uint64_t last = ebb_now(cx); ebb_now(cx) - last < EBB_SECOND;) {
+        ebb_provider_fetch_turns_call *f = fetch(cx, s, node);
+        for (size_t i = 0; i < f->items_n; i++) {
+            ebb_provider_ack_turn_call *a = ack_call(s, node, &f->items[i]);
+            a->ends = EBB_INSTANCE_COMPLETED;
+            end_call(insist(cx, a), EBB_OK);
+            ended++;
+            last = ebb_now(cx);
+        }
+        end_call(f, EBB_OK);
+    }
+    leave(cx, s, node);
+    close_store(cx, s);
+    return ended > 0 ? EBB_OK : EBB_FAILED;
+}
+
+static int worker_main(char *url) {
+    loop_world *w = loop_world_new();
+    const ebb_status st = run_fiber(w, drain_shared, url);
+    loop_world_end(w);
+    return st != EBB_OK;
+}
+
+static ebb_status start_shared(ebb_cx *cx, void *arg) {
+    ebb_store *s = open_url(cx, server.url);
+    char id[64];
+    (void)arg;
+    for (int i = 0; i < SHARED; i++) {
+        snprintf(id, sizeof id, "shared-%d", i);
+        (void)start(cx, s, id);
+    }
+    close_store(cx, s);
+    return EBB_OK;
+}
+
+static void processes_share_the_work_and_double_none(void **state) {
+    pid_t pid[WORKERS];
+    int status;
+    (void)pg_ask(observer, "TRUNCATE ebb.inst, ebb.inbox, ebb.work, ebb.node, ebb.hist");
+    assert_int_equal(run_fiber(*state, start_shared, NULL), EBB_OK);
+    for (int i = 0; i < WORKERS; i++) {
+        pid[i] = fork();
+        if (pid[i] == 0) {
+            execl("/proc/self/exe", "durable.postgres", server.url, (char *)NULL);
+            _exit(127);
+        }
+    }
+    for (int i = 0; i < WORKERS; i++) {
+        assert_int_equal(waitpid(pid[i], &status, 0), pid[i]);
+        assert_int_equal(status, 0); /* each has had some */
+    }
+    assert_string_equal(
+        pg_ask(observer, "SELECT count(*) FROM ebb.inst WHERE state = 'Completed' AND turn = 1"), "300");
+    assert_string_equal(pg_ask(observer, "SELECT count(*) FROM ebb.hist"), "300");
+    (void)pg_ask(observer, "TRUNCATE ebb.inst, ebb.inbox, ebb.work, ebb.node, ebb.hist");
+}
+
 /* ---- statements ------------------------------------------------------------------------------------------------ */
 
 static ebb_status count_main(ebb_cx *cx, void *arg) {
@@ -787,6 +991,7 @@ static ebb_status count_main(ebb_cx *cx, void *arg) {
     const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
     ebb_provider_stats before, after;
     (void)arg;
+    (void)ebb_await(cx, ebb_after(cx, 300 * EBB_MS), NULL); /* the other connections are set up */
     ebb__store_stats(s, &before);
     run_once(cx, s, node, "count");
     ebb__store_stats(s, &after);
@@ -804,7 +1009,8 @@ static void a_step_costs_at_most_six_statements(void **state) {
     assert_int_equal(run_fiber(*state, count_main, NULL), EBB_OK);
 }
 
-int main(void) {
+int main(int argc, char **argv) {
+    if (argc == 2) return worker_main(argv[1]);
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(an_instance_runs_to_its_end),
         ON_A_LOOP(the_host_is_looked_up_in_the_pool),
@@ -815,6 +1021,7 @@ int main(void) {
         ON_A_LOOP(an_ack_asked_again_by_its_id_is_done_once),
         ON_A_LOOP(hints_reach_other_stores_and_their_loss_is_told),
         ON_A_LOOP(what_a_lost_node_had_is_taken_over_after_its_lease),
+        ON_A_LOOP(a_store_for_reading_only_refuses_to_write),
         ON_A_LOOP(an_open_that_fails_says_why),
         ON_A_LOOP(a_newer_schema_is_refused_by_name_and_one_that_it_can_read_is_not),
         ON_A_LOOP(a_worker_below_the_version_that_may_read_is_told_by_its_renewal),
@@ -822,9 +1029,13 @@ int main(void) {
         ON_A_LOOP(a_commit_is_synchronous_unless_the_url_says_otherwise),
         ON_A_LOOP(the_clock_of_the_store_never_goes_back_and_goes_on),
         cmocka_unit_test(claims_read_by_index),
+        ON_A_LOOP(a_row_below_the_floor_is_found_when_it_is_given_back),
+        cmocka_unit_test(any_allocation_may_fail),
+        ON_A_LOOP(processes_share_the_work_and_double_none),
         ON_A_LOOP(a_step_costs_at_most_six_statements),
         ON_A_LOOP(calls_end_while_the_server_is_away_and_succeed_when_it_is_back),
         ON_A_LOOP(a_server_that_crashes_between_batches_loses_nothing),
     };
+    cmocka_set_test_filter(getenv("EBB_TEST_CASE"));
     return cmocka_run_group_tests(tests, server_up, server_down);
 }

@@ -196,7 +196,8 @@ static void time_and_random_numbers_are_recorded_and_logs_are_not_repeated(void 
 }
 
 static ebb_status awaits_elsewhere(ebb_orch *o, ebb_blob in, ebb_blob *out) {
-    ebb_cx *cx = *(ebb_cx *const *)in.at;
+    ebb_cx *cx;
+    memcpy(&cx, in.at, sizeof cx);
     ebb_sleeper nap = {0};
     if (ebb_sleep(cx, &nap, EBB_SECOND) != EBB_ERR_DURABLE_CONTEXT) return EBB_FAILED;
     if (ebb_await(cx, ebb_after(cx, EBB_SECOND), NULL) != EBB_ERR_DURABLE_CONTEXT) return EBB_FAILED;

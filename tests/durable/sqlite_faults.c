@@ -107,6 +107,38 @@ static void what_only_looks_damaged_is_read_again(void **state) {
     fail_everywhere(*state, DISK_READ, SQLITE_CORRUPT);
 }
 
+/* Memory never says more than the file: an ack that was not written can be repeated, and work that was claimed stays. */
+static void a_commit_that_fails_changes_nothing_in_memory(void **state) {
+    static const ebb_provider_work work = {.activity = 2, .queue = "charge", .session = "", .name = "charge"};
+    const ebb_blob message = ebb_blob_text("charged");
+    scene *s = scene_new(*state);
+    disk_begin(1);
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
+    ebb_provider_fetch_turns_call *f = scene_fetch(s, 1);
+    ebb_provider_ack_turn_call *c = scene_ack(s, &f->items[0], "turn");
+    c->work = &work;
+    c->work_n = 1;
+    assert_int_equal(scene_status(s, c), EBB_OK);
+    ebb__call_free(&f->call);
+    ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
+    assert_int_equal(w->items_n, 1);
+    const uint32_t hints = atomic_load(&s->hints[EBB_PROVIDER_HINT_TURNS]);
+    for (int i = 0; i < 2; i++) {
+        disk_fail_at(1, DISK_WRITE, i == 0 ? SQLITE_IOERR_WRITE : SQLITE_FULL, false);
+        assert_int_equal(scene_status(s, scene_ack_work(s, &w->items[0], &message)), EBB_ERR_UNAVAILABLE);
+        assert_true(s->text[0] != 0);
+    }
+    assert_int_equal(atomic_load(&s->hints[EBB_PROVIDER_HINT_TURNS]), hints);
+    assert_int_equal(scene_status(s, scene_ack_work(s, &w->items[0], &message)), EBB_OK);
+    assert_int_equal(atomic_load(&s->hints[EBB_PROVIDER_HINT_TURNS]), hints + 1);
+    ebb__call_free(&w->call);
+    scene_close(s);
+    disk_end();
+    scene_end(s);
+}
+
 static void a_full_disk_can_be_cleaned_up(void **state) {
     scene *s = scene_new(*state);
     char id[16];
@@ -158,6 +190,7 @@ int main(void) {
         IN_UNTRACED_WORLD(a_read_that_fails_is_no_damage),
         IN_UNTRACED_WORLD(a_sync_that_fails_is_the_end_of_the_store),
         IN_UNTRACED_WORLD(what_only_looks_damaged_is_read_again),
+        IN_UNTRACED_WORLD(a_commit_that_fails_changes_nothing_in_memory),
         IN_UNTRACED_WORLD(a_full_disk_can_be_cleaned_up),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,6 +1,8 @@
 /* Files of SQLite: who owns one, who shares it, and which are refused. */
 #include <signal.h>
 #include <stdlib.h>
+#include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <time.h>
 #include <unistd.h>
@@ -15,10 +17,16 @@ typedef void (*child_fn)(scene *s, int out);
 static void expect_busy(scene *s, int out);
 static void work_until_killed(scene *s, int out);
 static void claim_and_wait(scene *s, int out);
+static void claim_work_and_wait(scene *s, int out);
+static void ask_the_owner(scene *s, int out);
 static const struct {
     const char *name;
     child_fn body;
-} children[] = {{"busy", expect_busy}, {"work", work_until_killed}, {"claim", claim_and_wait}};
+} children[] = {{"busy", expect_busy},
+                {"work", work_until_killed},
+                {"claim", claim_and_wait},
+                {"claim work", claim_work_and_wait},
+                {"ask", ask_the_owner}};
 
 /* Runs a child's body in another process, on the same directory. It writes to `out`. */
 static pid_t other_process(scene *s, int out, const char *name) {
@@ -118,6 +126,46 @@ static void claim_and_wait(scene *s, int out) {
     for (;;) (void)pause();
 }
 
+static void claim_work_and_wait(scene *s, int out) {
+    if (scene_open(s, "a.db", EBB_DURABILITY_NORMAL) != EBB_OK || scene_join(s) != EBB_OK) _exit(1);
+    ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
+    if (w->items_n != 1 || write(out, &w->items[0].key, sizeof w->items[0].key) != sizeof w->items[0].key)
+        _exit(1);
+    for (;;) (void)pause();
+}
+
+/* What a dead process had claimed is visible at the next open, and the claim was charged. */
+static void work_of_a_dead_process_is_given_again(void **state) {
+    static const ebb_provider_work work = {.activity = 2, .queue = "charge", .session = "", .name = "charge"};
+    scene *s = scene_new(*state);
+    int ends[2], status = 0;
+    uint64_t key = 0;
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
+    ebb_provider_fetch_turns_call *f = scene_fetch(s, 1);
+    ebb_provider_ack_turn_call *c = scene_ack(s, &f->items[0], "turn");
+    c->work = &work;
+    c->work_n = 1;
+    assert_int_equal(scene_status(s, c), EBB_OK);
+    ebb__call_free(&f->call);
+    scene_close(s);
+    assert_int_equal(pipe(ends), 0);
+    const pid_t child = other_process(s, ends[1], "claim work");
+    assert_int_equal(read(ends[0], &key, sizeof key), sizeof key);
+    (void)close(ends[0]);
+    (void)close(ends[1]);
+    assert_int_equal(kill(child, SIGKILL), 0);
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    ebb_provider_fetch_work_call *w = scene_fetch_work(s, 1);
+    assert_int_equal(w->items_n, 1);
+    assert_int_equal(w->items[0].attempts, 2);
+    ebb__call_free(&w->call);
+    scene_end(s);
+}
+
 /* Whoever was running when the process died is charged; bystanders are not. */
 static void an_instance_that_kills_its_process_is_a_suspect(void **state) {
     scene *s = scene_new(*state);
@@ -156,6 +204,101 @@ static void an_instance_that_kills_its_process_is_a_suspect(void **state) {
     assert_int_equal(scene_status(s, scene_ack(s, &f->items[0], "turn")), EBB_OK);
     ebb__call_free(&f->call);
     assert_int_equal(scene_number(s, "a.db", "SELECT sum(attempts) FROM inst"), 0);
+    scene_end(s);
+}
+
+/* Another process asks the owner: reads, starts, a cancel, and what only a worker may. */
+static void ask_the_owner(scene *s, int out) {
+    char url[600];
+    int bad = 0;
+    (void)out;
+    (void)snprintf(url, sizeof url, "sqlite:%s", scene_path(s, "a.db"));
+    if (scene_open_with(s, &(ebb_store_opts){.url = url, .client = true}) != EBB_OK) _exit(1);
+    if (scene_start(s, "of a client") != EBB_OK) _exit(2);
+    if (scene_start(s, "a") != EBB_OK) _exit(3);
+    if (scene_signal(s, "nobody", "x", NULL) != EBB_ERR_UNKNOWN_INSTANCE) _exit(4);
+    if (strstr(s->text, "no instance nobody") == NULL) _exit(5);
+    if (scene_signal(s, "a", "x", NULL) != EBB_OK) _exit(6);
+    if (scene_join(s) != EBB_ERR_CLOSED) _exit(7);
+    ebb_provider_instance_call *i = scene_call(s, EBB_PROVIDER_INSTANCE);
+    i->id = "a";
+    i = scene_ask(s, i);
+    bad |= i->call.status != EBB_OK || strcmp(i->row.name, "pay") != 0 || i->row.turn != 1;
+    const uint64_t key = i->row.key;
+    ebb_provider_history_call *h = scene_call(s, EBB_PROVIDER_HISTORY);
+    h->id = "a";
+    h = scene_ask(s, h);
+    bad |= h->call.status != EBB_OK || h->turns_n != 1 || h->turns[0].body.n != 4 ||
+           memcmp(h->turns[0].body.at, "turn", 4) != 0;
+    ebb_provider_list_call *l = scene_call(s, EBB_PROVIDER_LIST);
+    const ebb_instance_filter by = {.most = 10};
+    l->filter = &by;
+    l = scene_ask(s, l);
+    bad |= l->call.status != EBB_OK || l->rows_n != 2 || strcmp(l->rows[1].id, "of a client") != 0;
+    ebb_provider_ack_turn_call *t = scene_call(s, EBB_PROVIDER_ACK_TURN); /* as a terminate does */
+    t->ack_id = (ebb_provider_token){5, 5};
+    t->key = key;
+    t->execution = 1;
+    t->turn = 2;
+    t->body = ebb_blob_text("end");
+    t->all_work = t->all_timers = true;
+    t->ends = EBB_INSTANCE_TERMINATED;
+    t->text = "enough";
+    bad |= scene_status(s, t) != EBB_OK;
+    ebb_provider_remove_call *r = scene_call(s, EBB_PROVIDER_REMOVE);
+    r->keys = &key;
+    r->keys_n = 1;
+    r = scene_ask(s, r);
+    bad |= r->call.status != EBB_OK || r->removed != 1;
+    scene_close(s);
+    _exit(bad != 0 ? 8 : 0);
+}
+
+static void another_process_asks_the_owner(void **state) {
+    int status = 0;
+    scene *s = scene_new(*state);
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_join(s), EBB_OK);
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
+    ebb_provider_fetch_turns_call *f = scene_fetch(s, 1);
+    assert_int_equal(scene_status(s, scene_ack(s, &f->items[0], "turn")), EBB_OK);
+    ebb__call_free(&f->call);
+    const pid_t child = other_process(s, -1, "ask");
+    assert_int_equal(waitpid(child, &status, 0), child);
+    assert_int_equal(status, 0);
+    assert_true(atomic_load(&s->hints[EBB_PROVIDER_HINT_ENDED]) > 0);
+    f = scene_fetch(s, 10);
+    assert_int_equal(f->items_n, 1);
+    assert_string_equal(f->items[0].id, "of a client");
+    ebb__call_free(&f->call);
+    scene_end(s);
+}
+
+/* Bytes of nobody: each bad frame ends its connection, and nothing else. */
+static void a_socket_bears_any_bytes(void **state) {
+    scene *s = scene_new(*state);
+    struct sockaddr_un at;
+    uint32_t seed = 1;
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_true(ebb__sqlite_socket_name(scene_path(s, "a.db"), &at));
+    for (int i = 0; i < 200; i++) {
+        uint8_t frame[96];
+        const int fd = socket(AF_UNIX, SOCK_STREAM, 0);
+        assert_int_equal(connect(fd, (struct sockaddr *)&at, sizeof at), 0);
+        for (size_t k = 0; k < sizeof frame; k++)
+            frame[k] = (uint8_t)((seed = seed * 1103515245 + 12345) >> 16);
+        for (size_t k = 8; k < sizeof frame && i % 2 == 0; k++)
+            frame[k] &= k % 8 == 0 ? 31 : 0; /* small numbers */
+        const uint32_t n = sizeof frame - 8;
+        const uint16_t head[2] = {1, (uint16_t)(i % 23)};
+        memcpy(frame, &n, 4);
+        memcpy(frame + 4, head, 4);
+        assert_int_equal(send(fd, frame, sizeof frame, MSG_NOSIGNAL), sizeof frame);
+        (void)shutdown(fd, SHUT_WR);
+        while (recv(fd, frame, sizeof frame, 0) > 0) {}
+        (void)close(fd);
+    }
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
     scene_end(s);
 }
 
@@ -299,6 +442,9 @@ int main(int argc, char **argv) {
         IN_UNTRACED_WORLD(a_second_process_is_refused_by_name),
         IN_UNTRACED_WORLD(killed_processes_lose_nothing),
         IN_UNTRACED_WORLD(an_instance_that_kills_its_process_is_a_suspect),
+        IN_UNTRACED_WORLD(work_of_a_dead_process_is_given_again),
+        IN_UNTRACED_WORLD(another_process_asks_the_owner),
+        IN_UNTRACED_WORLD(a_socket_bears_any_bytes),
         IN_UNTRACED_WORLD(loops_of_a_process_share_a_file),
         IN_UNTRACED_WORLD(a_lapsed_loop_loses_what_it_was_running),
         IN_UNTRACED_WORLD(refused_files_are_named),

@@ -91,6 +91,36 @@ static void a_member_that_fails_is_undone_alone(void **state) {
     scene_end(s);
 }
 
+/* In one batch: the turn comes after what makes it void, and must see it. */
+static void a_turn_behind_a_reset_or_a_removal_is_fenced(void **state) {
+    scene *s = opened(*state);
+    for (int i = 0; i < 2; i++) {
+        assert_int_equal(scene_start(s, i == 0 ? "a" : "b"), EBB_OK);
+        ebb_provider_fetch_turns_call *f = scene_fetch(s, 10);
+        assert_int_equal(f->items_n, 1);
+        const uint64_t key = f->items[0].key;
+        ebb_provider_reset_call *reset = scene_call(s, EBB_PROVIDER_RESET);
+        ebb_provider_remove_call *removal = scene_call(s, EBB_PROVIDER_REMOVE);
+        reset->key = key;
+        reset->execution = 1;
+        removal->keys = &key;
+        removal->keys_n = 1;
+        removal->force = true;
+        ebb_future *first = scene_begin(s, i == 0 ? (void *)reset : (void *)removal);
+        ebb_future *second = scene_begin(s, scene_ack(s, &f->items[0], "late"));
+        ebb__call_free(i == 0 ? &removal->call : &reset->call);
+        ebb_provider_call *c = scene_end_call(s, first);
+        assert_int_equal(c->status, EBB_OK);
+        ebb__call_free(c);
+        c = scene_end_call(s, second);
+        assert_int_equal(c->status, EBB_ERR_FENCED);
+        ebb__call_free(c);
+        ebb__call_free(&f->call);
+    }
+    assert_int_equal(scene_number(s, "a.db", "SELECT count(*) FROM hist"), 0);
+    scene_end(s);
+}
+
 static void a_timer_that_is_due_is_a_message(void **state) {
     scene *s = opened(*state);
     assert_int_equal(scene_start(s, "a"), EBB_OK);
@@ -351,6 +381,7 @@ int main(void) {
         IN_WORLD(an_activity_leads_to_the_next_turn),
         IN_WORLD(a_turn_is_committed_once),
         IN_WORLD(a_member_that_fails_is_undone_alone),
+        IN_WORLD(a_turn_behind_a_reset_or_a_removal_is_fenced),
         IN_WORLD(a_timer_that_is_due_is_a_message),
         IN_WORLD(the_wall_clock_moves_nothing),
         IN_WORLD(a_cancel_set_goes_with_its_turn),

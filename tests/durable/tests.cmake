@@ -6,3 +6,10 @@ endforeach()
 set_tests_properties(durable.sqlite_power.soak PROPERTIES ENVIRONMENT EBB_POWER_STEP=1)
 set_tests_properties(durable.sqlite_faults.soak PROPERTIES ENVIRONMENT EBB_FAULT_STEP=1)
 set_tests_properties(durable.sqlite_scale.soak PROPERTIES ENVIRONMENT EBB_SCALE_ROWS=1000000)
+
+# Processes and servers that are killed, for ten minutes.
+foreach(name crash_sqlite crash_postgres)
+    ebb_run(durable.${name}.soak durable.${name})
+    ebb_soak(durable.${name}.soak)
+    set_tests_properties(durable.${name}.soak PROPERTIES ENVIRONMENT EBB_CRASH_SECONDS=600)
+endforeach()

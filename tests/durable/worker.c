@@ -94,7 +94,7 @@ static void a_cache_of_no_size_and_of_any_size_give_the_same_history(void **stat
 
 static void those_used_longest_ago_are_evicted_and_go_on(void **state) {
     durable *d = durable_new(*state, &(ebb_worker_opts){.cache = 3});
-    char id[8];
+    char id[24];
     assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
     assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
     for (int i = 0; i < 10; i++) {

@@ -6,6 +6,7 @@ usage: durable.py PROGRAM...
 import re
 import subprocess
 import sys
+import tempfile
 import unittest
 from pathlib import Path
 
@@ -32,12 +33,34 @@ SAYS = {
 class Durable(unittest.TestCase):
     def runs(self, name):
         self.assertLess(len((ROOT / "examples" / "durable" / f"{name}.c").read_text().splitlines()), LINES)
-        done = subprocess.run([PROGRAMS[name]], capture_output=True, text=True, timeout=120)
+        with tempfile.TemporaryDirectory() as folder:
+            for store in ["lab:", f"sqlite:{folder}/example.db"]:
+                with self.subTest(store=store):
+                    self.prints(name, store)
+
+    def prints(self, name, store):
+        done = subprocess.run([PROGRAMS[name], store], capture_output=True, text=True, timeout=120)
         self.assertEqual((done.returncode, done.stderr), (0, ""))
         lines = done.stdout.splitlines()
         self.assertEqual(len(lines), len(SAYS[name]), done.stdout)
         for line, says in zip(lines, SAYS[name]):
             self.assertTrue(re.fullmatch(says, line), f"{line!r} is not {says!r}")
+
+    def test_an_order_survives_kill_9(self):
+        for after in [0.01, 0.05, 0.1, 0.2, 0.3]:
+            with self.subTest(after=after), tempfile.TemporaryDirectory() as folder:
+                command = [PROGRAMS["order"], f"sqlite:{folder}/orders.db"]
+                first = subprocess.Popen(command, stdout=subprocess.DEVNULL)
+                try:
+                    first.wait(timeout=after)
+                except subprocess.TimeoutExpired:
+                    first.kill()
+                    first.wait()
+                done = subprocess.run(command, capture_output=True, text=True, timeout=120)
+                self.assertEqual((done.returncode, done.stderr), (0, ""))
+                # The lease of what was killed lasts longer than the payment may take.
+                self.assertRegex(done.stdout, 'order-1: (Completed "seat 4"|Failed not_paid)\n')
+                self.assertIn("order-2: Failed not_paid", done.stdout)
 
     def test_each_is_tested(self):
         self.assertEqual(sorted(SAYS), sorted(p.stem for p in (ROOT / "examples" / "durable").glob("*.c")))

@@ -12,6 +12,7 @@ ebb_python(examples.guide examples/guide.py $<TARGET_FILE:ebb_cli> ${guide_files
 
 # The examples of durable orchestrations.
 file(GLOB durable_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/durable/*.c)
+list(FILTER durable_files EXCLUDE REGEX "/app\\.c$") # cli.durable loads it
 list(TRANSFORM durable_files REPLACE "^.*/([^/]+)\\.c$" "\\1")
 list(TRANSFORM durable_files REPLACE "(.+)" "$<TARGET_FILE:example_durable_\\1>")
 ebb_python(examples.durable examples/durable.py ${durable_files})

@@ -137,7 +137,8 @@ async function download(page, button) {
 }
 
 function run(...args) {
-    return execFileSync(ebb, args, { encoding: 'utf8', stdio: ['ignore', 'pipe', 'pipe'] });
+    /* A slow page records more turns: its trace is shown in more than Node's default of 1 MiB. */
+    return execFileSync(ebb, args, { encoding: 'utf8', maxBuffer: 1 << 28, stdio: ['ignore', 'pipe', 'pipe'] });
 }
 
 /** What the page recorded holds by the contract's rules, and the journal does it all again. */

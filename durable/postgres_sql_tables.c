@@ -12,7 +12,7 @@
  * A row that is claimed is in none of the indices that claims read, so that claims do not pass it. */
 #include "durable/postgres_sql.h"
 
-const char *const ebb__postgres_tables[] = {
+const char *const ebb__postgres_sql_tables[] = {
     "CREATE SCHEMA IF NOT EXISTS ebb",
     "CREATE TABLE IF NOT EXISTS ebb.meta(k text PRIMARY KEY, v bigint NOT NULL)",
     "CREATE TABLE IF NOT EXISTS ebb.clock(added bigint NOT NULL)",

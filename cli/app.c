@@ -1,0 +1,84 @@
+/* cli/app.c - stores, and shared libraries with orchestrations and activities. They find the functions of libebb in the
+ * command. */
+#include "cli/app.h"
+
+#include <dlfcn.h>
+#include <ebb/ebb.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "cli/cli.h"
+#include "cli/line.h"
+#include "durable/provider.h"
+#include "durable/store.h"
+
+static const char symbol[] = "ebb_app";
+
+/* Texts of the system and of a store may have names in them that control a terminal. */
+static void print_plain(const char *what, const char *text) {
+    char line[1200];
+    (void)snprintf(line, sizeof line, "%s: %s", what, text);
+    ebb__make_plain(line);
+    ebb__cli_error("%s", line);
+}
+
+/* Without a slash the system would look in its own directories. */
+static void *load(const char *path) {
+    char here[4096];
+    (void)snprintf(here, sizeof here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
+    return dlopen(here, RTLD_NOW | RTLD_LOCAL);
+}
+
+ebb_app_fn ebb__app_load(const char *path) {
+    ebb_app_fn app = NULL;
+    void *library = load(path), *at = library != NULL ? dlsym(library, symbol) : NULL;
+    if (library == NULL) {
+        const char *why = dlerror();
+        print_plain("can't load", why != NULL ? why : path);
+    } else if (at == NULL) {
+        ebb__cli_error("%s does not export ebb_app, which registers what it has (ebb/durable.h)", path);
+    } else {
+        memcpy(&app, &at, sizeof app); /* ISO C converts no object pointer to a function pointer */
+    }
+    return app;
+}
+
+ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_app_fn app) {
+    (void)ebb__durable_say(EBB_OK, "%s", ""); /* the library may fail with a status of its own, and no text */
+    const ebb_status st = app(cx, w);
+    if (st != EBB_OK) ebb__durable_print_error(path, st);
+    return st;
+}
+
+void ebb__durable_print_error(const char *what, ebb_status st) {
+    const char *text = ebb_durable_error();
+    print_plain(what, *text != 0 ? text : ebb_status_text(st));
+}
+
+/* ---- stores ------------------------------------------------------------------------------------------ */
+
+static const uint64_t patience_ns = 2 * EBB_SECOND, pause_ns = 50 * EBB_MS;
+
+static void print_refused(const ebb_store_opts *opts, ebb_status st) {
+    char shown[300];
+    ebb__store_url_say(opts->url, shown, sizeof shown);
+    ebb__durable_print_error(shown, st);
+    if (st == EBB_ERR_BUSY && opts->client)
+        ebb__cli_error(
+            "that process can't be asked over the socket beside the file: ask as its user, or stop it");
+    else if (st == EBB_ERR_BUSY)
+        ebb__cli_error("stop that process first; `ebb durable` can ask it while it runs");
+}
+
+ebb_status ebb__durable_open(ebb_cx *cx, const ebb_store_opts *opts, ebb_store **out) {
+    const uint64_t until = ebb_now(cx) + patience_ns;
+    ebb_value v;
+    ebb_status st;
+    while ((st = ebb_await(cx, ebb_store_open(cx, opts), &v)) == EBB_ERR_BUSY && ebb_now(cx) < until) {
+        ebb_sleeper nap = {0};
+        if (ebb_sleep(cx, &nap, pause_ns) != EBB_OK) return EBB_CANCELLED;
+    }
+    if (st == EBB_OK) *out = ebb_store_of(&v);
+    else if (st != EBB_CANCELLED) print_refused(opts, st);
+    return st;
+}

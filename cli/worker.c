@@ -1,0 +1,153 @@
+/* cli/worker.c - `ebb worker`: a service that runs orchestrations and activities of a store. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <ebb/ebb.h>
+
+#include "cli/app.h"
+#include "cli/cli.h"
+#include "durable/worker.h"
+
+static const char usage[] =
+    "usage: ebb worker --store URL [--load FILE] [--activity NAME=COMMAND]...\n"
+    "\n"
+    "Runs the orchestrations and activities of a store until it is stopped.\n"
+    "\n"
+    "--store     sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:\n"
+    "--load      a shared library; its function ebb_app registers what it has (docs/durable.md)\n"
+    "--activity  a shell command as an activity: {\"input\":...,\"key\":\"...\",\"attempt\":N} is its "
+    "standard\n"
+    "            input, its standard output the result; exit 75 asks for another attempt\n"
+    "\n"
+    "SIGTERM or SIGINT (Ctrl-C) hands its work over: it claims nothing more, activities may finish, those\n"
+    "that do not are cancelled, and other workers get them. A second one stops it at once.\n"
+    "Exit code 0: it was stopped; 2: wrong arguments, a library or a store that can't be used; 3, 4, 5: as "
+    "of\n"
+    "any service, see docs/workflow.md.\n";
+
+typedef struct service {
+    const char *url, *app_path;
+    const char **activities; /* NAME=COMMAND */
+    size_t activities_n;
+    ebb_app_fn app; /* NULL: none */
+    bool begun;
+} service;
+
+/* ---- the service ------------------------------------------------------------------------------------- */
+
+static ebb_status add_command(ebb_worker *w, const char *text) {
+    char name[EBB_DURABLE_ID + 1];
+    const char *command = strchr(text, '=') + 1; /* parse() has looked */
+    (void)snprintf(name, sizeof name, "%.*s", (int)(command - 1 - text), text);
+    const char *args[] = {"sh", "-c", command, NULL};
+    return ebb_worker_command(w, name, &(ebb_process_opts){.file = "/bin/sh", .args = args}, NULL);
+}
+
+static ebb_status add_commands(ebb_worker *w, const service *s) {
+    ebb_status st = EBB_OK;
+    for (size_t i = 0; i < s->activities_n && st == EBB_OK; i++) {
+        st = add_command(w, s->activities[i]);
+        if (st != EBB_OK) ebb__durable_print_error(s->activities[i], st);
+    }
+    return st;
+}
+
+static void print_begun(const ebb_worker *w) {
+    size_t activities = 0;
+    for (const ebb__registered_activity *a = w->handlers; a != NULL; a = a->next) activities++;
+    printf("worker %s: orchestrations %zu, activities %zu\n", w->name, w->orchs_n, activities);
+    (void)fflush(stdout); /* main reports a failure of stdout */
+}
+
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    service *s = arg;
+    ebb_store *store = NULL;
+    ebb_worker *w = NULL;
+    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = s->url}, &store);
+    if (st != EBB_OK) return st;
+    st = ebb_worker_open(cx, store, NULL, &w);
+    if (st != EBB_OK) {
+        ebb__durable_print_error("the worker can't be opened", st);
+        return st;
+    }
+    if (s->app != NULL) st = ebb__app_register(cx, w, s->app_path, s->app);
+    if (st == EBB_OK) st = add_commands(w, s);
+    if (st != EBB_OK) return st;
+    st = ebb_worker_begin(w);
+    if (st != EBB_OK) {
+        ebb__durable_print_error("the worker can't begin", st);
+        return st;
+    }
+    s->begun = true;
+    print_begun(w);
+    return EBB_OK;
+}
+
+static int run(service *s) {
+    const ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator()};
+    if (s->app_path != NULL && (s->app = ebb__app_load(s->app_path)) == NULL) return EBB__EXIT_USAGE;
+    const int code = ebb_service_run(&opts, serve, s);
+    return s->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
+}
+
+/* ---- arguments --------------------------------------------------------------------------------------- */
+
+static bool is_activity(const char *text) {
+    const char *equals = strchr(text, '=');
+    if (equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID) return true;
+    ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", text);
+    return false;
+}
+
+static bool set(service *s, const char *option, const char *value) {
+    const char **once = strcmp(option, "--store") == 0  ? &s->url
+                        : strcmp(option, "--load") == 0 ? &s->app_path
+                                                        : NULL;
+    if (once == NULL) {
+        s->activities[s->activities_n++] = value;
+        return is_activity(value);
+    }
+    if (*once != NULL) ebb__cli_error("%s is given twice", option);
+    if (*once != NULL) return false;
+    *once = value;
+    return true;
+}
+
+static bool parse(service *s, int argc, char **argv) {
+    static const char *const options[] = {"--store", "--load", "--activity"};
+    for (int i = 0; i < argc; i += 2) {
+        bool known = false;
+        for (size_t k = 0; k < sizeof options / sizeof *options; k++)
+            known |= strcmp(argv[i], options[k]) == 0;
+        if (!known) ebb__cli_error("unexpected argument '%s'", argv[i]);
+        else if (i + 1 == argc) ebb__cli_error("%s needs a value", argv[i]);
+        if (!known || i + 1 == argc || !set(s, argv[i], argv[i + 1])) return false;
+    }
+    if (s->url == NULL) ebb__cli_error("ebb worker needs --store URL");
+    else if (s->app_path == NULL && s->activities_n == 0)
+        ebb__cli_error("ebb worker needs --load FILE or --activity NAME=COMMAND: it has nothing to run");
+    else return true;
+    return false;
+}
+
+static bool wants_help(int argc, char **argv) {
+    for (int i = 1; i < argc; i++) {
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
+    }
+    return false;
+}
+
+int ebb__cmd_worker(int argc, char **argv) {
+    service s = {0};
+    if (argc == 1 || wants_help(argc, argv)) {
+        fputs(usage, argc == 1 ? stderr : stdout);
+        return argc == 1 ? EBB__EXIT_USAGE : EBB__EXIT_OK;
+    }
+    s.activities = calloc((unsigned)argc, sizeof *s.activities);
+    int code = EBB__EXIT_USAGE;
+    if (s.activities == NULL) ebb__cli_error("no memory");
+    else if (parse(&s, argc - 1, argv + 1)) code = run(&s);
+    free(s.activities);
+    return code;
+}

@@ -1,0 +1,43 @@
+/* A worker whose n-th allocation fails, for each n: the instance ends all the same, once, with the right result. */
+#include "tests/support/durable_world.h"
+
+static ebb_status two(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_blob first;
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, "echo", in, &(ebb_call_opts){.attempts = 5}), &first);
+    if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_timer(o, EBB_SECOND), NULL);
+    return st == EBB_OK
+               ? ebb_orch_await(o, ebb_orch_call(o, "echo", first, &(ebb_call_opts){.attempts = 5}), out)
+               : st;
+}
+
+/* False: no allocation has failed. */
+static bool fails_at(uint64_t n) {
+    world *w = world_new(NULL, false);
+    durable *d = durable_new(w, &(ebb_worker_opts){.lease = 3 * EBB_SECOND});
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "42");
+    w->memory.fail_at = w->memory.calls + n;
+    const bool begun = ebb_worker_begin(d->worker) == EBB_OK;
+    durable_pass(d, 60 * EBB_SECOND);
+    const bool failed = w->memory.failures > 0;
+    w->memory.fail_at = 0;
+    if (begun) durable_pass(d, 30 * EBB_SECOND);
+    if (begun && strcmp(durable_state(d, "a"), "Completed 42") != 0)
+        print_error("allocation %d: %s\n%s", (int)n, durable_rows(d, "a"), d->log);
+    if (begun) assert_string_equal(durable_state(d, "a"), "Completed 42");
+    if (begun) assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
+    world_end(w);
+    return failed;
+}
+
+static void the_nth_allocation_fails(void **state) {
+    (void)state;
+    for (uint64_t n = 1; fails_at(n); n++) assert_true(n < 5000);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        cmocka_unit_test(the_nth_allocation_fails),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
