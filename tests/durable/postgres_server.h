@@ -99,10 +99,17 @@ PG_UNUSED pid_t pg_start_server(const pg_server *s) {
     return -1;
 }
 
+/* SIGQUIT ends the server at once, but for connections that have begun and say nothing: it waits a minute for them. A
+ * test's own may be such, and wait for this. The server kills all others after 5 s. */
+enum { PG_STOP_MS = 6000 };
+
 PG_UNUSED void pg_stop_server(pid_t *pid) {
     if (*pid <= 0) return;
     kill(*pid, SIGQUIT);
-    waitpid(*pid, NULL, 0);
+    for (int ms = 0; waitpid(*pid, NULL, WNOHANG) == 0; ms += 20) {
+        if (ms == PG_STOP_MS) kill(*pid, SIGKILL);
+        nanosleep(&(struct timespec){.tv_nsec = 20000000}, NULL);
+    }
     *pid = 0;
 }
 
