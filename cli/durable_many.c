@@ -10,7 +10,7 @@
 
 /* ---- pages ------------------------------------------------------------------------------------------- */
 
-enum { PAGE = 1000 };
+enum { PAGE = 100 };
 
 /* Calls `each` with every instance that matches, page by page, `most` of them at most. Its false ends it. */
 static ebb_status each_instance(ebb_cx *cx, ebb_store *s, const ebb_instance_filter *filter, uint64_t most,
@@ -88,25 +88,29 @@ static void tree_free(tree *t) {
     free(t->all);
 }
 
+/* Nodes by their id, sorted. */
+typedef struct entry {
+    const char *id;
+    node *of;
+} entry;
+
 static int by_id(const void *a, const void *b) {
-    return strcmp((*(node *const *)a)->info.id, (*(node *const *)b)->info.id);
+    return strcmp(((const entry *)a)->id, ((const entry *)b)->id);
 }
 
-/* `root` is a stand-in with the id of the root, for the search. */
-static node *find(node **sorted, size_t n, const char *id) {
-    node key = {.info.id = id}, *at = &key;
-    node **found = bsearch(&at, sorted, n, sizeof(node *), by_id);
-    return found != NULL ? *found : NULL;
+static node *find(const entry *sorted, size_t n, const char *id) {
+    const entry key = {id, NULL}, *found = bsearch(&key, sorted, n, sizeof key, by_id);
+    return found != NULL ? found->of : NULL;
 }
 
 /* Parents and children know each other; the root is the first. False: no memory. */
 static bool link_up(tree *t) {
-    node **sorted = malloc((t->n != 0 ? t->n : 1) * sizeof *sorted);
+    entry *sorted = malloc((t->n != 0 ? t->n : 1) * sizeof *sorted);
     if (sorted == NULL) return false;
-    for (size_t i = 0; i < t->n; i++) sorted[i] = &t->all[i];
+    for (size_t i = 0; i < t->n; i++) sorted[i] = (entry){t->all[i].info.id, &t->all[i]};
     qsort(sorted, t->n, sizeof *sorted, by_id);
     for (size_t i = 0; i < t->n; i++) {
-        node *at = sorted[i], *up = at != t->all ? find(sorted, t->n, at->info.parent) : NULL;
+        node *at = sorted[i].of, *up = at != t->all ? find(sorted, t->n, at->info.parent) : NULL;
         if (up == NULL) continue;
         at->up = up;
         if (up->last != NULL) up->last->next = at;

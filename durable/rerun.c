@@ -123,7 +123,7 @@ ebb_status ebb__rerun_instance(ebb_cx *cx, ebb_store *s, const ebb_worker *w, co
     if (c == NULL) return st;
     const ebb__registered_orch *of = ebb__orch_of(w, c->row.name, c->row.version);
     (void)snprintf(out->name, sizeof out->name, "%s", c->row.name);
-    out->version = c->row.version;
+    out->version = of != NULL ? of->version : c->row.version;
     out->execution = c->row.execution;
     if (of != NULL) st = run(cx, &r, of, &c->row);
     else

@@ -7,7 +7,7 @@
 
 typedef struct ebb__rerun {
     char name[EBB_DURABLE_ID + 1]; /* of the orchestration */
-    uint32_t version;
+    uint32_t version;              /* of the code that ran */
     uint64_t execution,
         turns;      /* the last execution of the instance; how many turns came out as they are recorded */
     char text[700]; /* why it failed: both sides of a difference */

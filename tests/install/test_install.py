@@ -104,6 +104,14 @@ class Install(unittest.TestCase):
         self.assertNotIn("libebb", run("objdump", "-p", self.prefix / "bin/ebb"))
         self.assertRegex(run(self.prefix / "bin/ebb", "--version"), rf"^ebb {re.escape(VERSION)} ")
 
+    def test_the_command_loads_programs_of_orchestrations(self):
+        app = self.root / "app.so"
+        run("cc", "-shared", "-fPIC", *STRICT, SOURCE / "examples/durable/app.c", "-o", app, *self.flags("--cflags"))
+        ebb, store = self.prefix / "bin/ebb", ("--store", f"sqlite:{self.root}/orders.db")
+        run(ebb, "durable", "start", "order", "--id", "order-7", *store)
+        self.assertEqual(run(ebb, "durable", "replay", "order-7", "--load", app, *store),
+                         "order-7: 0 turns, order version 1 does what is recorded\n")
+
     def test_version_is_the_same_everywhere(self):
         self.assertEqual(self.flags("--modversion"), [VERSION])
         self.assertIn(f'set(PACKAGE_VERSION "{VERSION}")',
