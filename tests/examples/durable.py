@@ -63,7 +63,8 @@ class Durable(unittest.TestCase):
                 self.assertIn("order-2: Failed not_paid", done.stdout)
 
     def test_each_is_tested(self):
-        self.assertEqual(sorted(SAYS), sorted(p.stem for p in (ROOT / "examples" / "durable").glob("*.c")))
+        there = {p.stem for p in (ROOT / "examples" / "durable").glob("*.c")}
+        self.assertEqual(set(SAYS), there - {"app"})  # tests/cli/durable.py runs that
 
 
 for example in SAYS:
