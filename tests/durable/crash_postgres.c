@@ -43,7 +43,7 @@ static void play(void) {
     for (int i = 0; i < WORKERS; i++) worker[i] = crowd_fork(c, 1, false);
     const pid_t client = crowd_fork(c, 0, true);
     while (crowd_now() < end) {
-        const uint64_t victim = crowd_random(&seed, WORKERS + 1);
+        const uint64_t victim = kills == 0 ? 0 : crowd_random(&seed, WORKERS + 1);
         crowd_pause((50 + crowd_random(&seed, 700)) * EBB_MS);
         if (victim == WORKERS) {
             assert_true(pg_server_crash(&server));
