@@ -78,6 +78,7 @@ static ebb_status start_make(ebb__lab_batch *b, const ebb_provider_start_call *c
 
 static void use_again(ebb__lab_self *s, const starting *t, uint32_t version) {
     ebb__lab_instance *i = t->instance;
+    ebb__lab_drop_messages(s, i, 0); /* signals and a cancel that came with its end */
     ebb__lab_next_execution(s, i, version);
     ebb__lab_bytes_set(s->data, &i->name, t->name);
     ebb__lab_bytes_set(s->data, &i->input, t->input);

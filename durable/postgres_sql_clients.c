@@ -36,7 +36,7 @@ const char *const ebb__postgres_sql_clients[] = {
     "  IF NOT FOUND THEN RAISE serialization_failure USING MESSAGE = 'the instance was removed meanwhile'; "
     "END IF;\n"
     "  IF p_reuse AND ebb_v1.ended(i.state) THEN\n"
-    "    DELETE FROM ebb.inbox WHERE inst = i.key AND execution = i.execution;\n"
+    "    DELETE FROM ebb.inbox WHERE inst = i.key;\n"
     "    DELETE FROM ebb.dedup WHERE inst = i.key;\n"
     "    DELETE FROM ebb.value WHERE inst = i.key;\n"
     "    UPDATE ebb.inst SET execution = execution + 1, turn = 0, name = p_name, version = p_version, input "

@@ -238,6 +238,20 @@ static ebb_status test_a_running_id_is_not_used_again(ebb__suite *s) {
     return ebb__t_has(s, &x, 0, 0, 0);
 }
 
+static ebb_status test_an_id_used_again_has_no_messages(ebb__suite *s) {
+    ebb__t_instance x;
+    ebb_provider_start_call *c;
+    TRY(ebb__t_begin(s, "a", 0, &x));
+    TRY(ebb__t_poke(s, &x));
+    TRY(ebb__t_send(s, &x, "too late for the last turn"));
+    ebb_provider_ack_turn_call *t = ebb__t_turn(s, &x);
+    t->ends = EBB_INSTANCE_COMPLETED;
+    t->text = "";
+    TRY(ebb__t_commit(s, &x, t));
+    TRY(start_again(s, &x, "{}", EBB_OK, &c));
+    return ebb__t_has(s, &x, 0, 0, 1); /* the start */
+}
+
 static ebb_status test_an_id_used_again_has_no_values(ebb__suite *s) {
     ebb__t_instance x;
     ebb_provider_start_call *c;
@@ -441,6 +455,8 @@ const ebb__suite_case ebb__suite_executions[] = {
     CASE(test_dedup_ids_go_with_the_execution, "a dedup id holds for one execution"),
     CASE(test_an_ended_id_is_used_again, "`reuse` of an ended id is the next execution of its row"),
     CASE(test_a_running_id_is_not_used_again, "`reuse` of a running id is an ordinary start"),
+    CASE(test_an_id_used_again_has_no_messages,
+         "what an ended instance has not read does not outlive `reuse`"),
     CASE(test_an_id_used_again_has_no_values, "values and status do not outlive `reuse`"),
     CASE(test_an_ended_id_is_not_used_again_unasked, "a start without `reuse` finds the ended instance"),
     CASE(test_a_child_is_started_with_the_turn, "a START makes the child, with its parent"),

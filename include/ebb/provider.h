@@ -477,8 +477,8 @@ typedef struct ebb_provider_instance_row {
 } ebb_provider_instance_row;
 
 /* Makes an instance with its start message. The id exists: with the same name and input, EBB_OK and `existed`; else
- * EBB_ERR_EXISTS. With `reuse` and an ended instance: the next execution of it, in the same row, without the values
- * and the custom status of the last. */
+ * EBB_ERR_EXISTS. With `reuse` and an ended instance: the next execution of it, in the same row, without the values,
+ * the custom status and the messages of the last. */
 typedef struct ebb_provider_start_call {
     ebb_provider_call call;
     const char *id, *name;
