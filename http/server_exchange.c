@@ -100,10 +100,9 @@ static bool is_on_stack(const uint8_t *at) {
 }
 
 /* A write that the handler did not await goes on, unless its bytes are on the fiber's stack, which is about to be
- * freed. */
-static bool writes_on(ebb_http *x) {
+ * freed. That holds however the handler has ended: the futures of a cancelled region end only later, in the pump. */
+static void cut_stack_bytes(ebb_http *x) {
     if (ebb__exchange_writer(x) != NULL && is_on_stack(ebb__exchange_unsent(x))) ebb__exchange_cut(x);
-    return ebb__exchange_writer(x) != NULL;
 }
 
 /* There was no descriptor left: the client may try again. */
@@ -119,10 +118,11 @@ static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
         rest(x);
         return st;
     }
+    cut_stack_bytes(x);
     if ((st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, is_overload(st) ? 503 : 500);
     else if (st != EBB_OK && ebb__exchange_is_open(x)) ebb__exchange_reset(x);
-    else if (ebb__exchange_is_open(x) && !writes_on(x)) (void)ebb_http_end(cx, x);
+    else if (ebb__exchange_is_open(x) && ebb__exchange_writer(x) == NULL) (void)ebb_http_end(cx, x);
     else if (x->out == EBB__OUT_OPEN) ebb__out_step(x, EBB__OUT_RETURNS);
     return st;
 }

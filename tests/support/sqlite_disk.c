@@ -59,6 +59,7 @@ static uint64_t chance(void) {
 
 static void image_put(tracked *t, sqlite3_int64 at, const uint8_t *bytes, size_t n) {
     const size_t end = (size_t)at + n;
+    if (n == 0) return;
     if (end > t->room) {
         const size_t room = 2 * end;
         t->image = realloc(t->image, room);
