@@ -236,15 +236,16 @@ static ebb_status a_pointer(ebb_orch *o, ebb_blob in, ebb_blob *out) {
 }
 
 static ebb_status __attribute__((noinline)) uninitialised(ebb_orch *o, ebb_blob in, ebb_blob *out) {
-    struct padded {
-        char small;
-        uint64_t large;
+    struct named {
+        char
+            name[512]; /* so many that what ran on the stack before can't have left the same in all of them */
+        uint64_t n;
     } p;
     (void)in;
-    volatile char *small = &p.small;
-    volatile uint64_t *large = &p.large;
-    *small = 1;
-    *large = 2; /* seven bytes between them are whatever was there */
+    volatile char *name = p.name;
+    volatile uint64_t *n = &p.n;
+    name[0] = 0;
+    *n = 2; /* the name's other bytes are whatever was there */
     return ebb_orch_await(o, ebb_orch_call(o, "pad", bytes(&p, sizeof p), NULL), out);
 }
 
