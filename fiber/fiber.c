@@ -31,12 +31,6 @@ const ebb__fiber *ebb__fiber_here(void) {
     return here.running;
 }
 
-bool ebb__fiber_stack_has(const void *at) {
-    const ebb__fiber *f = here.running;
-    const char *p = at;
-    return f != NULL && ((p >= f->base && p < f->base + f->all->stack_bytes) || ebb__note_is_local(at));
-}
-
 static void fiber_end(ebb__fiber *f);
 
 /* ---- the two sides of a switch --------------------------------------------------------------------- */

@@ -89,7 +89,5 @@ void ebb__fibers_trim(ebb_runtime *rt);
 
 /* The fiber that runs on this thread, or NULL. */
 const ebb__fiber *ebb__fiber_here(void);
-/* Whether `at` is on the stack of that fiber, so that it is freed when the fiber returns. */
-bool ebb__fiber_stack_has(const void *at);
 
 #endif

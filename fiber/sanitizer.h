@@ -27,8 +27,6 @@
 void __sanitizer_start_switch_fiber(void **fake, const void *bottom, size_t size) __attribute__((weak));
 void __sanitizer_finish_switch_fiber(void *fake, const void **bottom, size_t *size) __attribute__((weak));
 void __asan_unpoison_memory_region(void const volatile *at, size_t size) __attribute__((weak));
-void *__asan_get_current_fake_stack(void) __attribute__((weak));
-void *__asan_addr_is_in_fake_stack(void *fake, void *at, void **begin, void **end) __attribute__((weak));
 #endif
 
 /* True if the program has ASan, whether or not the library was built with it. */
@@ -55,13 +53,6 @@ typedef struct ebb__notes {
     size_t caller_size;
     void *tsan, *caller_tsan;
 } ebb__notes;
-
-/* Whether `at` is a local of the code that runs now which ASan keeps apart from its stack. */
-EBB__INLINE bool ebb__note_is_local(const void *at) {
-    if (!ebb__asan_is_there()) return false;
-    void *fake = __asan_get_current_fake_stack();
-    return fake != NULL && __asan_addr_is_in_fake_stack(fake, (void *)(uintptr_t)at, NULL, NULL) != NULL;
-}
 
 /* On the caller's stack, before the switch to the fiber. */
 EBB__INLINE void ebb__note_resume(ebb__notes *n, const char *base, size_t bytes) {

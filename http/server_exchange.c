@@ -93,11 +93,16 @@ static void rest(const ebb_http *x) {
 
 /* ---- the end of the handler ----------------------------------------------------------------------------------- */
 
+static bool is_on_stack(const uint8_t *at) {
+    const ebb__fiber *f = ebb__fiber_here();
+    const char *p = (const char *)at;
+    return f != NULL && p >= f->base && p < f->base + f->all->stack_bytes;
+}
+
 /* A write that the handler did not await goes on, unless its bytes are on the fiber's stack, which is about to be
  * freed. That holds however the handler has ended: the futures of a cancelled region end only later, in the pump. */
 static void cut_stack_bytes(ebb_http *x) {
-    if (ebb__exchange_writer(x) != NULL && ebb__fiber_stack_has(ebb__exchange_unsent(x)))
-        ebb__exchange_cut(x);
+    if (ebb__exchange_writer(x) != NULL && is_on_stack(ebb__exchange_unsent(x))) ebb__exchange_cut(x);
 }
 
 /* There was no descriptor left: the client may try again. */
