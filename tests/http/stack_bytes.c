@@ -65,6 +65,17 @@ static ebb_status leaves(ebb_cx *cx, ebb_http *x, void *arg) {
     return how->status;
 }
 
+/* A handler that never returns: its task is cancelled, and its region is not. It goes on until its budget is used up and it is abandoned. */
+static ebb_status stays(ebb_cx *cx, ebb_http *x, void *arg) {
+    char here[HERE];
+    (void)arg;
+    memset(here, 'Z', sizeof here);
+    write_and_leave(cx, x, here, sizeof here, EBB_PENDING);
+    ebb_task_cancel(cx, ebb_cx_task(cx), EBB_CANCEL_SHUTDOWN, "alone");
+    for (;;) (void)ebb_await(cx, ebb_future_never(cx), NULL);
+    return EBB_OK;
+}
+
 static uint16_t serve(loop_world *w) {
     ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits.write_bytes = WRITE_MOST};
     ebb_http_server *server;
@@ -75,6 +86,7 @@ static uint16_t serve(loop_world *w) {
         void *how = (void *)(uintptr_t)&ways[i];
         assert_int_equal(ebb_http_on(server, "GET", ways[i].path, leaves, how), EBB_OK);
     }
+    assert_int_equal(ebb_http_on(server, "GET", "/s", stays, NULL), EBB_OK);
     assert_int_equal(ebb_http_server_address(w->cx, server, &at), EBB_OK);
     return at.port;
 }
@@ -152,7 +164,39 @@ static void by_http2(void **state) {
     }
 }
 
+/* ---- a handler that never returns ------------------------------------------------------------------------------- */
+
+static bool has_abandoned(void *rt) {
+    ebb_runtime_stats s;
+    ebb_runtime_stats_of(rt, &s);
+    return s.abandoned > 0;
+}
+
+/* The peer opens the window of its stream when the stack is gone. */
+static void an_abandoned_handler_sends_no_more(void **state) {
+    static const char start[] = "PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"
+                                "\0\0\6\4\0\0\0\0\0\0\4\0\0\0\0"; /* INITIAL_WINDOW_SIZE 0 */
+    static const char window[] = "\0\0\4\x8\0\0\0\0\1\0\0\x7f\xff";
+    static const char ask[] = "\0\0\x9\1\5\0\0\0\1\x82\x86\4\2/s\1\1a";
+    loop_world *w = *state;
+    peer *p = peer_open(w, serve(w));
+    say_bytes(p, start, sizeof start - 1);
+    say_bytes(p, ask, sizeof ask - 1);
+    loop_until(w, has_abandoned, w->rt);
+    ebb__fibers_trim(w->rt);
+    say_bytes(p, window, sizeof window - 1);
+    assert_true(hears_bytes(p, 9));
+    for (size_t at = 0; p->got[at + 3] != RST_STREAM;) {
+        const unsigned char *f = (const unsigned char *)p->got + at;
+        at += 9 + ((size_t)f[0] << 16 | (size_t)f[1] << 8 | f[2]);
+        assert_true(hears_bytes(p, at + 9));
+        assert_int_not_equal(p->got[at + 3], DATA);
+    }
+    peer_close(p);
+}
+
 int main(void) {
-    const struct CMUnitTest tests[] = {ON_A_LOOP(by_http1), ON_A_LOOP(by_http2)};
+    const struct CMUnitTest tests[] = {ON_A_LOOP(by_http1), ON_A_LOOP(by_http2),
+                                       ON_A_LOOP(an_abandoned_handler_sends_no_more)};
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
