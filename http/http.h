@@ -113,6 +113,7 @@ struct ebb_http {
 
     /* Server only. */
     ebb_region region;
+    ebb_task task;                   /* of the handler */
     ebb_http *held_prev, *held_next; /* in a list of its address */
     uint64_t started;                /* when its handler started */
     const ebb__handler *handler;
@@ -154,7 +155,7 @@ void ebb__exchange_free(ebb_http *x);
 /* There are bytes to send, or the body has ended. */
 void ebb__exchange_more(ebb_http *x);
 bool ebb__exchange_is_writable(const ebb_http *x);
-/* The pending write, unless it was cancelled; NULL: none. */
+/* The pending write, unless it was cancelled or its handler was abandoned; NULL: none. */
 ebb_future *ebb__exchange_writer(ebb_http *x);
 /* Cancels the pending write: the body stays incomplete. */
 void ebb__exchange_cut(ebb_http *x);

@@ -218,7 +218,8 @@ static int start(ebb_http *x) {
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
     ebb__work_step(x, EBB__WORK_STARTS);
     ebb__server_crowd(x->conn->server);
-    if (ebb_id_status(spawn(cx, x).id) == EBB_OK) {
+    x->task = spawn(cx, x);
+    if (ebb_id_status(x->task.id) == EBB_OK) {
         x->started = ebb__now(x->loop->rt);
         ebb__address_started(x);
         return 0;
