@@ -257,7 +257,8 @@ ebb_status ebb_http_start(ebb_cx *cx, ebb_http *x, int status);
  * write of at most 12 KiB that completes a content-length ends at once if the server has memory. The value's as.u is
  * n. On a server the first write starts a response of 200 if there is none. Bytes of a write that has ended are sent
  * before a later failure of the handler resets the stream. A cancelled write leaves the body cut: the stream is
- * reset at its end. The same happens if a fiber returns while bytes of its stack are being written. EBB_ERR_BUSY:
+ * reset at its end. The same happens if a fiber returns while bytes of its stack are being written. If a handler is
+ * abandoned, its pending write is cancelled and the stream is reset. EBB_ERR_BUSY:
  * another write is pending. EBB_ERR_CLOSED: the stream is gone, or has ended. EBB_ERR_LIMIT: more than the
  * content-length. EBB_CANCELLED: the task is cancelled and not masked. */
 #define ebb_http_write(cx, x, from, n) ebb_http_write_site((cx), (x), (from), (n), EBB_SITE)
