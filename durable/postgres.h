@@ -13,6 +13,7 @@
 #define EBB_DURABLE_POSTGRES_H
 
 #include "durable/postgres_conn.h"
+#include "durable/postgres_sql.h"
 #include "loop/handle.h"
 
 enum {
@@ -77,7 +78,6 @@ struct ebb__postgres_lane {
     ebb__postgres_setup setup;
     uint32_t setup_left; /* results of the setup that are to come */
     uint64_t schema, min_reader;
-    bool absent;       /* there is no schema */
     ebb_status failed; /* of the setup */
 };
 
@@ -87,6 +87,7 @@ struct ebb__postgres {
     ebb_allocator allocator;
     ebb__arena arena; /* of the URLs */
     ebb__store_url url, listen_url;
+    const ebb__postgres_schema *schema; /* that this library knows */
     const char *synchronous; /* of the URL; NULL: at least the server's own default, and never off */
     bool read_only, no_create;
     ebb__postgres_lane writer, reader, listener;
@@ -100,7 +101,7 @@ struct ebb__postgres {
     ebb_status closing_status;
     bool closed;
     char text[512];                 /* of the closing, or why calls are refused */
-    ebb_status refused;             /* EBB_ERR_SCHEMA: the schema became too new */
+    ebb_status refused;             /* EBB_ERR_SCHEMA: the schema became too new, and only claims are ended */
     ebb__postgres_claim *lost;      /* claims whose answer was lost */
     ebb__postgres_claim *returning; /* of these, on their way */
     char *notify;                   /* hints for other stores, as lines */
@@ -157,6 +158,8 @@ void ebb__postgres_lane_fini(ebb__postgres_lane *l);
 void ebb__postgres_lane_kick(ebb__postgres_lane *l);
 /* Ends all calls of the lane. */
 void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *text);
+/* Ends the calls that wait, but for those that end claims. */
+void ebb__postgres_lane_refuse(ebb__postgres_lane *l, ebb_status st, const char *text);
 /* What a statement's failure means. Retryable: EBB_ERR_UNAVAILABLE. */
 ebb_status ebb__postgres_status_of(const char *sqlstate);
 
@@ -176,6 +179,10 @@ void ebb__postgres_hint_lost(ebb__postgres *s); /* to this store alone */
 
 /* ---- the store ------------------------------------------------------------------------------------------------ */
 
+/* An open by a library that knows other versions of the schema: ebb_provider's `open` of tests. */
+void ebb__postgres_open(ebb_provider_open_call *c, const ebb__postgres_schema *schema);
+/* Leaves and abandons: also a library that is too old for the schema gives back what it has. */
+bool ebb__postgres_ends_claims(ebb_provider_op op);
 void ebb__postgres_opened(ebb__postgres *s); /* the schema is checked */
 /* A connection could not be made, or its setup has failed, before the store was open. */
 void ebb__postgres_open_failed(ebb__postgres *s, ebb_status st, const char *text);

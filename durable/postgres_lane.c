@@ -86,6 +86,20 @@ void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *t
     }
 }
 
+void ebb__postgres_lane_refuse(ebb__postgres_lane *l, ebb_status st, const char *text) {
+    ebb__call_queue queue = l->queue;
+    memset(&l->queue, 0, sizeof l->queue);
+    while (queue.calls > 0) {
+        ebb_provider_call *c = ebb__call_queue_pop(&queue);
+        if (ebb__postgres_ends_claims(c->op)) {
+            ebb__call_queue_push(&l->queue, c);
+            continue;
+        }
+        c->mine = NULL;
+        ebb_provider_done(c, st, text);
+    }
+}
+
 /* ---- sent ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const ebb_provider_call *c) {
@@ -117,15 +131,14 @@ static void take_batch(ebb__postgres_lane *l) {
     qsort(l->batch, l->n, sizeof *l->batch, by_key);
 }
 
-static bool send_member(ebb__postgres_lane *l, const char *function) {
+/* The function of the server with the parameters that the store has put together. */
+static bool send_call(const ebb__postgres_lane *l, const char *function) {
     ebb__postgres *s = l->store;
     char sql[512];
-    size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT * FROM ebb_v1.%s(", function);
+    size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(", s->schema->functions, function);
     for (int i = 1; i <= s->args.params; i++)
         n += (size_t)snprintf(sql + n, sizeof sql - n, i == 1 ? "$%d" : ",$%d", i);
     (void)snprintf(sql + n, sizeof sql - n, ")");
-    s->stats.statements++;
-    if (l->writes) s->stats.bytes += s->args.n;
     return ebb__postgres_args_send(&s->args, l->conn.pg, sql);
 }
 
@@ -145,7 +158,9 @@ static bool send_batch(ebb__postgres_lane *l) {
             member_end(l, &m, false);
             continue;
         }
-        sent = sent && send_member(l, op->name);
+        sent = sent && send_call(l, op->name);
+        s->stats.statements++;
+        if (l->writes) s->stats.bytes += s->args.n;
         l->batch[kept++] = m;
     }
     l->n = kept;
@@ -162,9 +177,8 @@ static uint32_t send_claims_back(ebb__postgres_lane *l) {
         ebb__postgres_tokens(&s->args, c->token, c->n);
         if (!turns) ebb__postgres_number(&s->args, 0);
         if (s->args.failed) break;
-        n += ebb__postgres_args_send(&s->args, l->conn.pg,
-                                     turns ? "SELECT * FROM ebb_v1.abandon_turns($1,$2)"
-                                           : "SELECT * FROM ebb_v1.abandon_work($1,$2,$3)");
+        if (!send_call(l, turns ? "abandon_turns" : "abandon_work")) break;
+        n++;
     }
     s->returning = s->lost;
     s->lost = NULL;
