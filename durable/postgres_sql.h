@@ -25,6 +25,7 @@ extern const ebb__postgres_schema ebb__postgres_schema_own;
 
 extern const char *const ebb__postgres_sql_tables[];
 extern const char *const ebb__postgres_sql_turns[];
+extern const char *const ebb__postgres_sql_acks[];
 extern const char *const ebb__postgres_sql_work[];
 extern const char *const ebb__postgres_sql_clients[];
 

@@ -69,7 +69,8 @@ const char *const ebb__postgres_sql_tables[] = {
     NULL,
 };
 
-static const char *const *const first[] = {ebb__postgres_sql_tables, ebb__postgres_sql_turns,
-                                           ebb__postgres_sql_work, ebb__postgres_sql_clients, NULL};
+static const char *const *const first[] = {ebb__postgres_sql_tables,  ebb__postgres_sql_turns,
+                                           ebb__postgres_sql_acks,    ebb__postgres_sql_work,
+                                           ebb__postgres_sql_clients, NULL};
 static const ebb__postgres_version versions[] = {{first, 1}};
 const ebb__postgres_schema ebb__postgres_schema_own = {versions, 1, "ebb_v1"};

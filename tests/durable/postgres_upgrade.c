@@ -40,8 +40,8 @@ static const char *const expand[] = {"ALTER TABLE ebb.inst ADD COLUMN IF NOT EXI
                                      NULL};
 static const char *const contract[] = {"ALTER TABLE ebb.inst ALTER COLUMN note DROP DEFAULT",
                                        "ALTER TABLE ebb.inst ALTER COLUMN note SET NOT NULL", NULL};
-static const char *statements[3][STATEMENTS];
-static const char *const *second[] = {expand, NULL, NULL, NULL, NULL};
+static const char *statements[4][STATEMENTS];
+static const char *const *second[] = {expand, NULL, NULL, NULL, NULL, NULL};
 static const char *const *const third[] = {contract, NULL};
 static ebb__postgres_version versions[3];
 static const ebb__postgres_schema schemas[] = {
@@ -52,6 +52,7 @@ static void make_versions(void) {
     second[1] = part_of_2(ebb__postgres_sql_turns, statements[0]);
     second[2] = part_of_2(ebb__postgres_sql_work, statements[1]);
     second[3] = part_of_2(ebb__postgres_sql_clients, statements[2]);
+    second[4] = part_of_2(ebb__postgres_sql_acks, statements[3]);
     versions[1] = (ebb__postgres_version){second, 1};
     versions[2] = (ebb__postgres_version){third, 2};
 }
