@@ -129,6 +129,10 @@ void ebb__postgres_kick(ebb__postgres *s) {
     (void)s->loop->os->timer_start(&s->kick, on_kick, 0, 0);
 }
 
+bool ebb__postgres_ends_claims(ebb_provider_op op) {
+    return op == EBB_PROVIDER_LEAVE || op == EBB_PROVIDER_ABANDON_TURNS || op == EBB_PROVIDER_ABANDON_WORK;
+}
+
 static void ask(void *self, ebb_provider_call *c) {
     ebb__postgres *s = self;
     const bool writes = ebb__postgres_op_of(c->op)->writes;
@@ -136,7 +140,8 @@ static void ask(void *self, ebb_provider_call *c) {
     if (s->closed) ebb_provider_done(c, EBB_ERR_CLOSED, "the store is closed");
     else if (writes && s->read_only)
         ebb_provider_done(c, EBB_ERR_CLOSED, "the store was opened for reading only");
-    else if (s->refused != EBB_OK) ebb_provider_done(c, s->refused, s->text);
+    else if (s->refused != EBB_OK && !ebb__postgres_ends_claims(c->op))
+        ebb_provider_done(c, s->refused, s->text);
     else if (l->conn.state == EBB__CONN_DOWN && !l->ready)
         ebb_provider_done(c, EBB_ERR_UNAVAILABLE, l->conn.text);
     else {
@@ -306,7 +311,7 @@ static ebb_status begin(ebb__postgres *s) {
     return EBB_OK;
 }
 
-static void on_open(ebb_provider_open_call *c) {
+void ebb__postgres_open(ebb_provider_open_call *c, const ebb__postgres_schema *schema) {
     ebb_loop *loop = NULL;
     char text[256] = "no memory for a store";
     if (ebb__loop_of(ebb_runtime_host(c->host->runtime), &loop) != EBB_OK || loop->os != &ebb__uv_platform) {
@@ -323,6 +328,7 @@ static void on_open(ebb_provider_open_call *c) {
     s->loop = loop;
     s->host = c->host;
     s->allocator = a;
+    s->schema = schema;
     s->args.allocator = &s->allocator;
     s->read_only = c->opts->read_only;
     s->no_create = c->opts->no_create;
@@ -340,6 +346,10 @@ static void on_open(ebb_provider_open_call *c) {
         !ebb__postgres_lane_init(s, &s->listener, &s->listen_url))
         ebb__postgres_open_failed(s, EBB_ERR_NOMEM, text);
     else ebb__postgres_conn_begin(&s->writer.conn);
+}
+
+static void on_open(ebb_provider_open_call *c) {
+    ebb__postgres_open(c, &ebb__postgres_schema_own);
 }
 
 const ebb_provider ebb__provider_postgres = {

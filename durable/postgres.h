@@ -3,8 +3,9 @@
  * Who has what:
  *  - A *store* has three connections: one that writes, one that reads, one that listens. All is the loop's thread's.
  *  - A *lane* is a connection with calls that wait for it. What waits while a batch is on its way is the next batch: one
- *    statement a call, one transaction, one round trip. A call whose statement fails leaves the batch, and the others are sent
- *    again without it. If the commit itself fails, the batch is halved until the call is found.
+ *    transaction, one round trip, one statement a call but for turns that stay within their instance, which share one. A call
+ *    whose own statement fails leaves the batch, and the others are sent again without it. If a shared statement or the
+ *    commit fails, the batch is halved until the call is found.
  *  - A *claim* are the tokens that a fetch has been given in advance. If its answer is lost, the store gives them back.
  *  - *Hints* are sent to other stores by NOTIFY, in a transaction of its own before the next batch.
  *
@@ -13,6 +14,7 @@
 #define EBB_DURABLE_POSTGRES_H
 
 #include "durable/postgres_conn.h"
+#include "durable/postgres_sql.h"
 #include "loop/handle.h"
 
 enum {
@@ -39,6 +41,7 @@ typedef struct ebb__postgres_member {
     ebb_provider_call *call;
     ebb__postgres_claim *claim; /* NULL: none */
     ebb_status status;
+    uint32_t shares; /* members whose statement this is: this one and those behind it */
     uint32_t
         floors; /* of a fetch that looks everywhere: `floors` of the store when it was sent; 0: it does not */
     bool again; /* its statement was not run, or is to be run again */
@@ -68,6 +71,7 @@ struct ebb__postgres_lane {
     ebb__call_queue queue;
     ebb__postgres_member *batch; /* EBB__POSTGRES_BATCH; NULL: the lane that listens */
     uint32_t n, at;              /* members; those whose result has come */
+    uint32_t statements;         /* of the batch */
     uint32_t skip; /* results before those of the batch: of hints and claims that are given back */
     uint32_t most; /* members of the next batch: less after a commit that has failed */
     bool ready, sending, writes;
@@ -77,7 +81,6 @@ struct ebb__postgres_lane {
     ebb__postgres_setup setup;
     uint32_t setup_left; /* results of the setup that are to come */
     uint64_t schema, min_reader;
-    bool absent;       /* there is no schema */
     ebb_status failed; /* of the setup */
 };
 
@@ -87,6 +90,7 @@ struct ebb__postgres {
     ebb_allocator allocator;
     ebb__arena arena; /* of the URLs */
     ebb__store_url url, listen_url;
+    const ebb__postgres_schema *schema; /* that this library knows */
     const char *synchronous; /* of the URL; NULL: at least the server's own default, and never off */
     bool read_only, no_create;
     ebb__postgres_lane writer, reader, listener;
@@ -100,7 +104,7 @@ struct ebb__postgres {
     ebb_status closing_status;
     bool closed;
     char text[512];                 /* of the closing, or why calls are refused */
-    ebb_status refused;             /* EBB_ERR_SCHEMA: the schema became too new */
+    ebb_status refused;             /* EBB_ERR_SCHEMA: the schema became too new, and only claims are ended */
     ebb__postgres_claim *lost;      /* claims whose answer was lost */
     ebb__postgres_claim *returning; /* of these, on their way */
     char *notify;                   /* hints for other stores, as lines */
@@ -118,8 +122,9 @@ struct ebb__postgres {
 
 /* How a call is sent and answered. `decode` fills in the answer, and status and text of the member. */
 typedef struct ebb__postgres_op {
-    const char *name; /* of the function in the database */
-    bool writes;      /* goes by the lane that writes */
+    const char *name;  /* of the function in the database */
+    bool writes;       /* goes by the lane that writes */
+    int columns, rows; /* of its answer: exactly, at least */
     void (*encode)(ebb__postgres *s, ebb__postgres_member *m, ebb__postgres_args *a);
     void (*decode)(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r);
 } ebb__postgres_op;
@@ -143,6 +148,14 @@ void ebb__postgres_put_floor(ebb__postgres *s, ebb__postgres_member *m, ebb__pos
 void ebb__postgres_get_floor(ebb__postgres *s, const ebb__postgres_member *m, const PGresult *r, int column,
                              uint64_t id);
 void ebb__postgres_floors_reset(ebb__postgres *s);
+/* A turn that touches its own instance alone, and two of them that one statement can commit. */
+bool ebb__postgres_is_plain(const ebb_provider_call *c);
+bool ebb__postgres_may_share(const ebb__postgres_member *a, const ebb__postgres_member *b);
+/* The parameters of the statement of n plain turns, which locks the instances `lock` first, and its answers. */
+void ebb__postgres_put_acks(ebb__postgres_args *a, const ebb__postgres_member *m, uint32_t n,
+                            const uint64_t *lock, size_t lock_n);
+void ebb__postgres_get_acks(ebb__postgres_member *m, uint32_t n, const PGresult *r);
+void ebb__postgres_say_fenced(ebb__postgres_member *m); /* of an ack of a turn */
 void ebb__postgres_tokens(ebb__postgres_args *a, const ebb_provider_token *tokens, size_t n);
 void ebb__postgres_keys(ebb__postgres_args *a, const uint64_t *keys, size_t n); /* keys NULL: NULL */
 void ebb__postgres_put_work(ebb__postgres_args *a, const ebb_provider_work *work, size_t n);
@@ -157,6 +170,8 @@ void ebb__postgres_lane_fini(ebb__postgres_lane *l);
 void ebb__postgres_lane_kick(ebb__postgres_lane *l);
 /* Ends all calls of the lane. */
 void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *text);
+/* Ends the calls that wait, but for those that end claims. */
+void ebb__postgres_lane_refuse(ebb__postgres_lane *l, ebb_status st, const char *text);
 /* What a statement's failure means. Retryable: EBB_ERR_UNAVAILABLE. */
 ebb_status ebb__postgres_status_of(const char *sqlstate);
 
@@ -176,6 +191,10 @@ void ebb__postgres_hint_lost(ebb__postgres *s); /* to this store alone */
 
 /* ---- the store ------------------------------------------------------------------------------------------------ */
 
+/* An open by a library that knows other versions of the schema: ebb_provider's `open` of tests. */
+void ebb__postgres_open(ebb_provider_open_call *c, const ebb__postgres_schema *schema);
+/* Leaves and abandons: also a library that is too old for the schema gives back what it has. */
+bool ebb__postgres_ends_claims(ebb_provider_op op);
 void ebb__postgres_opened(ebb__postgres *s); /* the schema is checked */
 /* A connection could not be made, or its setup has failed, before the store was open. */
 void ebb__postgres_open_failed(ebb__postgres *s, ebb_status st, const char *text);

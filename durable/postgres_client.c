@@ -205,11 +205,11 @@ static void get_outstanding(ebb__postgres *s, ebb__postgres_member *m, const PGr
 }
 
 const ebb__postgres_op ebb__postgres_client_ops[] = {
-    [EBB_PROVIDER_START] = {"start", true, put_start, get_start},
-    [EBB_PROVIDER_SEND] = {"send", true, put_send, get_send},
-    [EBB_PROVIDER_HISTORY] = {"history", false, put_history, get_history},
-    [EBB_PROVIDER_INSTANCE] = {"rows_of", false, put_instance, get_instance},
-    [EBB_PROVIDER_LIST] = {"list", false, put_list, get_list},
-    [EBB_PROVIDER_VALUE] = {"value_of", false, put_value, get_value},
-    [EBB_PROVIDER_OUTSTANDING] = {"outstanding", false, put_outstanding, get_outstanding},
+    [EBB_PROVIDER_START] = {"start", true, 19, 0, put_start, get_start},
+    [EBB_PROVIDER_SEND] = {"send", true, 2, 0, put_send, get_send},
+    [EBB_PROVIDER_HISTORY] = {"history", false, 6, 0, put_history, get_history},
+    [EBB_PROVIDER_INSTANCE] = {"rows_of", false, 16, 0, put_instance, get_instance},
+    [EBB_PROVIDER_LIST] = {"list", false, 16, 0, put_list, get_list},
+    [EBB_PROVIDER_VALUE] = {"value_of", false, 1, 0, put_value, get_value},
+    [EBB_PROVIDER_OUTSTANDING] = {"outstanding", false, 4, 0, put_outstanding, get_outstanding},
 };

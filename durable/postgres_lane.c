@@ -86,6 +86,20 @@ void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *t
     }
 }
 
+void ebb__postgres_lane_refuse(ebb__postgres_lane *l, ebb_status st, const char *text) {
+    ebb__call_queue queue = l->queue;
+    memset(&l->queue, 0, sizeof l->queue);
+    while (queue.calls > 0) {
+        ebb_provider_call *c = ebb__call_queue_pop(&queue);
+        if (ebb__postgres_ends_claims(c->op)) {
+            ebb__call_queue_push(&l->queue, c);
+            continue;
+        }
+        c->mine = NULL;
+        ebb_provider_done(c, st, text);
+    }
+}
+
 /* ---- sent ----------------------------------------------------------------------------------------------------- */
 
 static uint64_t key_of(const ebb_provider_call *c) {
@@ -98,11 +112,14 @@ static uint64_t key_of(const ebb_provider_call *c) {
     }
 }
 
-/* By the instance whose row is locked, so that two batches rarely wait for each other. */
-static int by_key(const void *a, const void *b) {
-    const uint64_t x = key_of(((const ebb__postgres_member *)a)->call);
-    const uint64_t y = key_of(((const ebb__postgres_member *)b)->call);
-    return x < y ? -1 : x > y;
+/* Plain turns first, since they share a statement, which locks the instances of all. Then by the instance whose row is locked,
+ * so that two batches rarely wait for each other. */
+static int by_place(const void *a, const void *b) {
+    const ebb_provider_call *x = ((const ebb__postgres_member *)a)->call;
+    const ebb_provider_call *y = ((const ebb__postgres_member *)b)->call;
+    const bool plain = ebb__postgres_is_plain(x);
+    if (plain != ebb__postgres_is_plain(y)) return plain ? -1 : 1;
+    return key_of(x) < key_of(y) ? -1 : key_of(x) > key_of(y);
 }
 
 static void take_batch(ebb__postgres_lane *l) {
@@ -114,39 +131,71 @@ static void take_batch(ebb__postgres_lane *l) {
         memset(m, 0, sizeof *m);
         m->call = ebb__call_queue_pop(&taken);
     }
-    qsort(l->batch, l->n, sizeof *l->batch, by_key);
+    qsort(l->batch, l->n, sizeof *l->batch, by_place);
 }
 
-static bool send_member(ebb__postgres_lane *l, const char *function) {
+/* The function of the server with the parameters that the store has put together. */
+static bool send_call(const ebb__postgres_lane *l, const char *function) {
     ebb__postgres *s = l->store;
     char sql[512];
-    size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT * FROM ebb_v1.%s(", function);
+    size_t n = (size_t)snprintf(sql, sizeof sql, "SELECT * FROM %s.%s(", s->schema->functions, function);
     for (int i = 1; i <= s->args.params; i++)
         n += (size_t)snprintf(sql + n, sizeof sql - n, i == 1 ? "$%d" : ",$%d", i);
     (void)snprintf(sql + n, sizeof sql - n, ")");
-    s->stats.statements++;
-    if (l->writes) s->stats.bytes += s->args.n;
     return ebb__postgres_args_send(&s->args, l->conn.pg, sql);
 }
 
-/* A call for whose parameters there is no memory ends at once. */
-static bool send_batch(ebb__postgres_lane *l) {
+/* The keys of the batch, without those that are not known. */
+static size_t keys_of(const ebb__postgres_lane *l, uint64_t *keys) {
+    size_t n = 0;
+    for (uint32_t i = 0; i < l->n; i++)
+        if (key_of(l->batch[i].call) != UINT64_MAX) keys[n++] = key_of(l->batch[i].call);
+    return n;
+}
+
+/* How many members from `m` on one statement commits. */
+static uint32_t sharing(const ebb__postgres_member *m, uint32_t n) {
+    uint32_t shares = 1;
+    while (shares < n && ebb__postgres_may_share(&m[shares - 1], &m[shares])) shares++;
+    return shares;
+}
+
+/* The statement of the first `shares` members. False: the connection has failed. */
+static bool send_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const uint64_t *keys,
+                           size_t keys_n) {
     ebb__postgres *s = l->store;
+    const ebb__postgres_op *op = ebb__postgres_op_of(m->call->op);
+    const bool plain = ebb__postgres_is_plain(m->call);
+    ebb__postgres_args_clear(&s->args);
+    if (plain) ebb__postgres_put_acks(&s->args, m, m->shares, keys, keys_n);
+    else op->encode(s, m, &s->args);
+    if (s->args.failed) return true;
+    s->stats.statements++;
+    if (l->writes) s->stats.bytes += s->args.n;
+    return send_call(l, plain ? "ack_turns" : op->name);
+}
+
+/* Calls for whose parameters there is no memory end at once. */
+static bool send_batch(ebb__postgres_lane *l) {
     const uint32_t n = l->n;
     uint32_t kept = 0;
+    uint64_t keys[EBB__POSTGRES_BATCH];
+    const size_t keys_n = keys_of(l, keys);
     bool sent = true;
-    for (uint32_t i = 0; i < n; i++) {
-        ebb__postgres_member m = l->batch[i];
-        const ebb__postgres_op *op = ebb__postgres_op_of(m.call->op);
-        ebb__postgres_args_clear(&s->args);
-        if (sent) op->encode(s, &m, &s->args);
-        if (s->args.failed) {
-            ebb__postgres_nomem(&m);
-            member_end(l, &m, false);
-            continue;
+    l->statements = 0;
+    for (uint32_t i = 0, shares; i < n; i += shares) {
+        ebb__postgres_member *m = &l->batch[i];
+        m->shares = shares = sharing(m, n - i);
+        l->store->args.failed = false;
+        sent = sent && send_statement(l, m, keys, keys_n);
+        const bool nomem = l->store->args.failed;
+        for (uint32_t k = 0; k < shares; k++) {
+            if (nomem) {
+                ebb__postgres_nomem(&m[k]);
+                member_end(l, &m[k], false);
+            } else l->batch[kept++] = m[k];
         }
-        sent = sent && send_member(l, op->name);
-        l->batch[kept++] = m;
+        l->statements += !nomem;
     }
     l->n = kept;
     return sent;
@@ -162,9 +211,8 @@ static uint32_t send_claims_back(ebb__postgres_lane *l) {
         ebb__postgres_tokens(&s->args, c->token, c->n);
         if (!turns) ebb__postgres_number(&s->args, 0);
         if (s->args.failed) break;
-        n += ebb__postgres_args_send(&s->args, l->conn.pg,
-                                     turns ? "SELECT * FROM ebb_v1.abandon_turns($1,$2)"
-                                           : "SELECT * FROM ebb_v1.abandon_work($1,$2,$3)");
+        if (!send_call(l, turns ? "abandon_turns" : "abandon_work")) break;
+        n++;
     }
     s->returning = s->lost;
     s->lost = NULL;
@@ -191,7 +239,7 @@ void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
     l->broken = false;
     l->commit = EBB_OK;
     const bool sent = l->n == 0 || (send_batch(l) && PQpipelineSync(l->conn.pg) == 1);
-    const uint32_t results = l->skip + (l->n > 0 ? l->n + 1 : 0);
+    const uint32_t results = l->skip + (l->n > 0 ? l->statements + 1 : 0);
     l->sending = false;
     if (results == 0) return;
     l->store->stats.round_trips++;
@@ -201,10 +249,15 @@ void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
 
 /* ---- answered ------------------------------------------------------------------------------------------------- */
 
-static void fail_member(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
+static void fail_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
     const char *state = field(r, PG_DIAG_SQLSTATE);
     const uintptr_t tried = (uintptr_t)m->call->mine;
     l->broken = true;
+    if (m->shares > 1) { /* which of them it was is found by halves */
+        l->commit = ebb__postgres_status_of(state);
+        say(l->text, sizeof l->text, r);
+        return;
+    }
     m->status = ebb__postgres_status_of(state);
     say(m->text, sizeof m->text, r);
     if (strncmp(state, "40", 2) == 0 && tried < EBB__POSTGRES_RETRIES) {
@@ -213,14 +266,34 @@ static void fail_member(ebb__postgres_lane *l, ebb__postgres_member *m, const PG
     }
 }
 
+/* What the functions of the database answer with is theirs: somebody may have changed them. */
+static bool has_shape(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r, const char *name,
+                      int columns, int rows) {
+    if (PQnfields(r) == columns && PQntuples(r) >= rows) return true;
+    for (uint32_t i = 0; i < m->shares; i++)
+        ebb__postgres_say(&m[i], EBB_ERR_STORE,
+                          "%s.%s of the database answers with %d rows of %d columns, not with %d of %d",
+                          l->store->schema->functions, name, PQntuples(r), PQnfields(r), rows, columns);
+    l->broken = true;
+    return false;
+}
+
+static void take_answer(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
+    const ebb__postgres_op *op = ebb__postgres_op_of(m->call->op);
+    if (ebb__postgres_is_plain(m->call)) {
+        if (has_shape(l, m, r, "ack_turns", 2, (int)m->shares)) ebb__postgres_get_acks(m, m->shares, r);
+    } else if (has_shape(l, m, r, op->name, op->columns, op->rows)) op->decode(l->store, m, r);
+}
+
 static void take_result(ebb__postgres_lane *l, const PGresult *r) {
-    ebb__postgres_member *m = &l->batch[l->at++];
+    ebb__postgres_member *m = &l->batch[l->at];
     const ExecStatusType status = PQresultStatus(r);
-    if (status == PGRES_TUPLES_OK) ebb__postgres_op_of(m->call->op)->decode(l->store, m, r);
+    l->at += m->shares;
+    if (status == PGRES_TUPLES_OK) take_answer(l, m, r);
     else if (status == PGRES_PIPELINE_ABORTED) {
         l->broken = true;
-        m->again = true;
-    } else fail_member(l, m, r);
+        for (uint32_t i = 0; i < m->shares; i++) m[i].again = true;
+    } else fail_statement(l, m, r);
 }
 
 static void count(ebb__postgres_lane *l) {

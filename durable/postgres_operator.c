@@ -68,7 +68,7 @@ static void get_remove(ebb__postgres *s, ebb__postgres_member *m, const PGresult
 }
 
 const ebb__postgres_op ebb__postgres_operator_ops[] = {
-    [EBB_PROVIDER_MARK] = {"mark", true, put_mark, get_mark},
-    [EBB_PROVIDER_RESET] = {"reset", true, put_reset, get_reset},
-    [EBB_PROVIDER_REMOVE] = {"remove", true, put_remove, get_remove},
+    [EBB_PROVIDER_MARK] = {"mark", true, 2, 0, put_mark, get_mark},
+    [EBB_PROVIDER_RESET] = {"reset", true, 2, 0, put_reset, get_reset},
+    [EBB_PROVIDER_REMOVE] = {"remove", true, 3, 0, put_remove, get_remove},
 };

@@ -5,8 +5,6 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "durable/postgres_sql.h"
-
 #define LOCK "SELECT pg_advisory_xact_lock(x'4562622053434845'::bigint)"
 
 static bool ask_for(ebb__postgres_lane *l, const char *sql) {
@@ -43,21 +41,31 @@ static bool send_durability(ebb__postgres_lane *l) {
 static void check(ebb__postgres_lane *l) {
     l->setup_left = 0;
     l->schema = l->min_reader = 0;
-    l->absent = false;
     bool whole = send_durability(l) && end_part(l);
     whole = whole && ask_for(l, "SELECT (SELECT v FROM ebb.meta WHERE k = 'schema'),"
                                 " (SELECT v FROM ebb.meta WHERE k = 'min_reader')");
     sent(l, EBB__SETUP_CHECK, whole && end_part(l));
 }
 
-static const char *const *const parts[] = {ebb__postgres_sql_tables, ebb__postgres_sql_turns,
-                                           ebb__postgres_sql_work, ebb__postgres_sql_clients};
+static bool ask_for_version(ebb__postgres_lane *l, uint32_t version) {
+    const ebb__postgres_version *v = &l->store->schema->version[version - 1];
+    char set[256];
+    bool whole = true;
+    for (const char *const *const *part = v->parts; *part != NULL; part++)
+        for (const char *const *at = *part; *at != NULL && whole; at++) whole = ask_for(l, *at);
+    (void)snprintf(set, sizeof set,
+                   "INSERT INTO ebb.meta VALUES ('schema', %u), ('min_reader', %u)"
+                   " ON CONFLICT (k) DO UPDATE SET v = greatest(meta.v, excluded.v)",
+                   version, v->min_reader);
+    return whole && ask_for(l, set);
+}
 
+/* What the schema lacks of the versions that this library knows. */
 static void make(ebb__postgres_lane *l) {
     l->setup_left = 0;
     bool whole = ask_for(l, "BEGIN") && ask_for(l, LOCK);
-    for (size_t i = 0; i < sizeof parts / sizeof parts[0]; i++)
-        for (const char *const *at = parts[i]; *at != NULL && whole; at++) whole = ask_for(l, *at);
+    for (uint32_t i = (uint32_t)l->schema + 1; i <= l->store->schema->n && whole; i++)
+        whole = ask_for_version(l, i);
     whole = whole && ask_for(l, "COMMIT");
     sent(l, EBB__SETUP_MAKE, whole && end_part(l));
 }
@@ -77,13 +85,15 @@ void ebb__postgres_setup_begin(ebb__postgres_lane *l) {
 
 static void refuse(ebb__postgres_lane *l, ebb_status st, const char *text) {
     ebb__postgres *s = l->store;
-    if (s->opening != NULL) {
-        ebb__postgres_open_failed(s, st, text);
-        return;
+    if (s->opening != NULL) ebb__postgres_open_failed(s, st, text);
+    else if (ebb_provider_class_of(st) == EBB_PROVIDER_RETRYABLE) ebb__postgres_conn_lose(&l->conn, text);
+    else {
+        s->refused = st;
+        (void)snprintf(s->text, sizeof s->text, "%s", text);
+        ebb__postgres_lane_refuse(l, st, text);
+        l->ready = true; /* for what ends claims */
+        ebb__postgres_kick(s);
     }
-    s->refused = st;
-    (void)snprintf(s->text, sizeof s->text, "%s", text);
-    ebb__postgres_lane_fail(l, st, text);
 }
 
 static void ready(ebb__postgres_lane *l) {
@@ -101,17 +111,21 @@ static void checked(ebb__postgres_lane *l) {
     char text[200];
     if (l->failed != EBB_OK) {
         refuse(l, l->failed, l->text);
-    } else if (l->min_reader > EBB__POSTGRES_SCHEMA) {
+    } else if (l->min_reader > s->schema->n) {
         (void)snprintf(
             text, sizeof text,
-            "the schema has version %llu and is read from version %llu on; this library reads version %d",
-            (unsigned long long)l->schema, (unsigned long long)l->min_reader, EBB__POSTGRES_SCHEMA);
+            "the schema has version %llu and is read from version %llu on; this library reads version %u",
+            (unsigned long long)l->schema, (unsigned long long)l->min_reader, s->schema->n);
         refuse(l, EBB_ERR_SCHEMA, text);
-    } else if (l->schema >= EBB__POSTGRES_SCHEMA) {
+    } else if (l->schema >= s->schema->n) {
         s->refused = EBB_OK;
         ready(l);
     } else if (s->no_create || s->read_only) {
-        refuse(l, EBB_ERR_SCHEMA, "the database has no schema of Ebb, and none may be made");
+        (void)snprintf(text, sizeof text,
+                       "the database has version %llu of the schema, and %u may not be made",
+                       (unsigned long long)l->schema, s->schema->n);
+        refuse(l, EBB_ERR_SCHEMA,
+               l->schema != 0 ? text : "the database has no schema of Ebb, and none may be made");
     } else make(l);
 }
 
@@ -128,10 +142,8 @@ static void failed(ebb__postgres_lane *l, const PGresult *r) {
     const char *state = PQresultErrorField(r, PG_DIAG_SQLSTATE);
     const char *text = PQresultErrorField(r, PG_DIAG_MESSAGE_PRIMARY);
     if (state == NULL) state = "";
-    if (l->setup == EBB__SETUP_CHECK && (strcmp(state, "42P01") == 0 || strcmp(state, "3F000") == 0)) {
-        l->absent = true;
-        return;
-    }
+    if (l->setup == EBB__SETUP_CHECK && (strcmp(state, "42P01") == 0 || strcmp(state, "3F000") == 0))
+        return; /* there is no schema yet */
     if (l->failed != EBB_OK) return;
     l->failed = ebb__postgres_status_of(state);
     (void)snprintf(l->text, sizeof l->text, "PostgreSQL: %.*s (%s)", 150, text != NULL ? text : "", state);

@@ -66,6 +66,11 @@ const char *const ebb__postgres_sql_tables[] = {
     "CREATE TABLE IF NOT EXISTS ebb.dedup(inst bigint, id bytea, PRIMARY KEY(inst, id))",
     "CREATE TABLE IF NOT EXISTS ebb.session(name text COLLATE \"C\" PRIMARY KEY, node bigint NOT NULL)",
     "CREATE INDEX IF NOT EXISTS session_node ON ebb.session(node)",
-    "INSERT INTO ebb.meta VALUES ('schema', 1), ('min_reader', 1) ON CONFLICT DO NOTHING",
     NULL,
 };
+
+static const char *const *const first[] = {ebb__postgres_sql_tables,  ebb__postgres_sql_turns,
+                                           ebb__postgres_sql_acks,    ebb__postgres_sql_work,
+                                           ebb__postgres_sql_clients, NULL};
+static const ebb__postgres_version versions[] = {{first, 1}};
+const ebb__postgres_schema ebb__postgres_schema_own = {versions, 1, "ebb_v1"};

@@ -124,9 +124,9 @@ static void get_outcome(ebb__postgres *s, ebb__postgres_member *m, const PGresul
 }
 
 const ebb__postgres_op ebb__postgres_node_ops[] = {
-    [EBB_PROVIDER_JOIN] = {"join_node", true, put_join, get_join},
-    [EBB_PROVIDER_RENEW] = {"renew", true, put_renew, get_renew},
-    [EBB_PROVIDER_LEAVE] = {"leave", true, put_leave, get_outcome},
+    [EBB_PROVIDER_JOIN] = {"join_node", true, 2, 1, put_join, get_join},
+    [EBB_PROVIDER_RENEW] = {"renew", true, 2, 1, put_renew, get_renew},
+    [EBB_PROVIDER_LEAVE] = {"leave", true, 2, 0, put_leave, get_outcome},
 };
 
 /* ---- fetched -------------------------------------------------------------------------------------------------- */
@@ -280,6 +280,13 @@ static void put_ack(ebb__postgres *s, ebb__postgres_member *m, args *a) {
     put_state(a, c);
 }
 
+void ebb__postgres_say_fenced(ebb__postgres_member *m) {
+    const ebb_provider_ack_turn_call *c = (const ebb_provider_ack_turn_call *)m->call;
+    ebb__postgres_say(
+        m, EBB_ERR_FENCED, "turn %llu of execution %llu of instance %llu can't be committed any more",
+        (unsigned long long)c->turn, (unsigned long long)c->execution, (unsigned long long)c->key);
+}
+
 static void get_ack(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
     ebb_provider_ack_turn_call *c = (ebb_provider_ack_turn_call *)m->call;
     if (ebb__postgres_outcome(s, m, r)) {
@@ -289,11 +296,7 @@ static void get_ack(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r
         c->gone_at = ebb__postgres_get_number(r, 0, 2);
         ebb__postgres_say(m, m->status, "work %zu of %zu that the turn would end is not held any more",
                           c->gone_at, c->done_n);
-    } else if (m->status == EBB_ERR_FENCED) {
-        ebb__postgres_say(
-            m, m->status, "turn %llu of execution %llu of instance %llu can't be committed any more",
-            (unsigned long long)c->turn, (unsigned long long)c->execution, (unsigned long long)c->key);
-    }
+    } else if (m->status == EBB_ERR_FENCED) ebb__postgres_say_fenced(m);
 }
 
 static void put_abandon(ebb__postgres *s, ebb__postgres_member *m, args *a) {
@@ -304,7 +307,7 @@ static void put_abandon(ebb__postgres *s, ebb__postgres_member *m, args *a) {
 }
 
 const ebb__postgres_op ebb__postgres_turn_ops[] = {
-    [EBB_PROVIDER_FETCH_TURNS] = {"fetch_turns", true, put_fetch, get_fetch},
-    [EBB_PROVIDER_ACK_TURN] = {"ack_turn", true, put_ack, get_ack},
-    [EBB_PROVIDER_ABANDON_TURNS] = {"abandon_turns", true, put_abandon, get_outcome},
+    [EBB_PROVIDER_FETCH_TURNS] = {"fetch_turns", true, 17, 1, put_fetch, get_fetch},
+    [EBB_PROVIDER_ACK_TURN] = {"ack_turn", true, 4, 0, put_ack, get_ack},
+    [EBB_PROVIDER_ABANDON_TURNS] = {"abandon_turns", true, 2, 0, put_abandon, get_outcome},
 };

@@ -94,7 +94,7 @@ static void get_abandon(ebb__postgres *s, ebb__postgres_member *m, const PGresul
 }
 
 const ebb__postgres_op ebb__postgres_work_ops[] = {
-    [EBB_PROVIDER_FETCH_WORK] = {"fetch_work", true, put_fetch, get_fetch},
-    [EBB_PROVIDER_ACK_WORK] = {"ack_work", true, put_ack, get_ack},
-    [EBB_PROVIDER_ABANDON_WORK] = {"abandon_work", true, put_abandon, get_abandon},
+    [EBB_PROVIDER_FETCH_WORK] = {"fetch_work", true, 14, 1, put_fetch, get_fetch},
+    [EBB_PROVIDER_ACK_WORK] = {"ack_work", true, 3, 0, put_ack, get_ack},
+    [EBB_PROVIDER_ABANDON_WORK] = {"abandon_work", true, 2, 0, put_abandon, get_abandon},
 };

@@ -84,6 +84,8 @@ PG_UNUSED pid_t pg_start_server(const pg_server *s) {
                           "-c",
                           "max_connections=60",
                           "-c",
+                          "authentication_timeout=3",
+                          "-c",
                           "shared_buffers=32MB",
                           "-c",
                           "log_min_messages=fatal",
@@ -99,9 +101,11 @@ PG_UNUSED pid_t pg_start_server(const pg_server *s) {
     return -1;
 }
 
-/* SIGQUIT ends the server at once, but for connections that have begun and say nothing: it waits a minute for them. A
- * test's own may be such, and wait for this. The server kills all others after 5 s. */
-enum { PG_STOP_MS = 6000 };
+/* SIGQUIT ends the server at once, but for connections that it accepts after the signal and that say nothing: it waits for
+ * them for as long as an authentication may take, a minute by default. A store of the test's whose loop waits for the end of
+ * the server has such connections. A server that is killed would leave its children's shared memory behind, so that is only
+ * for a server that is stuck. */
+enum { PG_STOP_MS = 30000 };
 
 PG_UNUSED void pg_stop_server(pid_t *pid) {
     if (*pid <= 0) return;
