@@ -273,11 +273,13 @@ static ebb_status wait_in_unit(ebb_cx *cx, void *arg) {
 }
 
 /* A fiber that waits for an instance, in a unit of work or in a region that is none. */
-static void begin_wait(unit *u, durable *d, const char *id, bool in_unit) {
+static unit *begin_wait(durable *d, const char *id, bool in_unit) {
     ebb_cx *host = d->world->host;
+    unit *u = world_keep(d->world, sizeof *u); /* the last ones end with the world */
     const ebb_region r = ebb_region_open(host, &(ebb_region_opts){.unit = in_unit});
     *u = (unit){.d = d, .id = id, .status = EBB_PENDING};
     assert_int_equal(ebb_id_status(ebb_fiber_spawn(host, r, wait_in_unit, u).id), EBB_OK);
+    return u;
 }
 
 static bool worker_is_open(durable *d, ebb_region of) {
@@ -287,31 +289,31 @@ static bool worker_is_open(durable *d, ebb_region of) {
 
 static void a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for(void **state) {
     durable *d = durable_new(*state, NULL);
-    unit waits[4], late;
+    unit *waits[3];
     assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
     assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
     durable_start(d, "a", "two", "7");
     durable_start(d, "b", "two", "7");
-    for (int i = 0; i < 2; i++) begin_wait(&waits[i], d, "a", true);
-    begin_wait(&waits[2], d, "b", false);
+    for (int i = 0; i < 2; i++) waits[i] = begin_wait(d, "a", true);
+    waits[2] = begin_wait(d, "b", false);
     durable_pass(d, EBB_SECOND / 2);
     const ebb_region of = ebb_worker_region(d->worker);
     const uint64_t closed = ebb_now(d->world->host);
     ebb_region_close(d->world->host, of);
     durable_pass(d, 5 * EBB_SECOND);
     durable_start(d, "c", "two", "7");
-    begin_wait(&late, d, "c", true);
+    const unit *late = begin_wait(d, "c", true);
     durable_pass(d, 20 * EBB_SECOND);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
     assert_string_equal(durable_state(d, "b"), "Running"); /* after its activity, nobody went on with it */
     assert_string_equal(durable_rows(d, "b"), "work 0 claimed 0 timers 0 messages 1");
     assert_string_equal(durable_state(d, "c"), "Completed 7");
-    assert_int_equal(waits[0].status, EBB_OK);
-    assert_int_equal(waits[1].status, EBB_OK);
-    assert_int_equal(late.status, EBB_OK);
-    assert_true(waits[0].over > closed);
+    assert_int_equal(waits[0]->status, EBB_OK);
+    assert_int_equal(waits[1]->status, EBB_OK);
+    assert_int_equal(late->status, EBB_OK);
+    assert_true(waits[0]->over > closed);
     assert_false(worker_is_open(d, of));
-    assert_int_equal(waits[2].status, EBB_PENDING);
+    assert_int_equal(waits[2]->status, EBB_PENDING);
     assert_int_equal(d->errors + d->warnings, 0);
 }
 
@@ -337,15 +339,14 @@ static void a_close_gives_instances_back_before_its_activities_have_ended(void *
 
 static void a_wait_ends_with_the_store(void **state) {
     durable *d = durable_new(*state, NULL);
-    unit u;
     durable_start(d, "a", "two", "7");
-    begin_wait(&u, d, "a", true);
+    const unit *u = begin_wait(d, "a", true);
     durable_pass(d, EBB_SECOND / 2);
     ebb_region_close(d->world->host, ebb_worker_region(d->worker));
     durable_pass(d, EBB_MS);
     assert_int_equal(durable_await(d, ebb_store_close(d->world->host, d->store)), EBB_OK);
     durable_pass(d, 2 * EBB_SECOND);
-    assert_int_equal(u.status, EBB_ERR_CLOSED);
+    assert_int_equal(u->status, EBB_ERR_CLOSED);
 }
 
 static ebb_status one(ebb_orch *o, ebb_blob in, ebb_blob *out) {
