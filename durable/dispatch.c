@@ -377,7 +377,11 @@ static ebb_provider_fetch_turns_call *fetch_call(ebb_worker *w) {
     c->most = w->opts.turns - w->turns;
     c->messages = EBB_DURABLE_BATCH;
     c->suspects = w->turn_suspects && w->turns == 0;
-    return c;
+    if (!w->closing) return c;
+    c->only_n = ebb__store_awaited(w->store, &c->call, &c->only);
+    if (c->only_n != 0) return c;
+    ebb__call_free(&c->call);
+    return NULL;
 }
 
 /* Returns when to look again. */
@@ -410,13 +414,14 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
 /* A suspect gets its turn alone: nothing else is claimed until all others are over. */
 static bool may_look(const ebb_worker *w) {
     if (w->turn_node.node.id == 0 || w->turns_alone || w->turns >= w->opts.turns) return false;
+    if (!ebb__worker_may_fetch(w)) return false;
     return !w->turn_suspects || w->turns == 0;
 }
 
 ebb_status ebb__dispatcher(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
     uint64_t next = 0;
-    while (!w->closing && w->orchs_n != 0) {
+    while (!w->over && w->orchs_n != 0) {
         const bool may = may_look(w);
         if (may && (w->look_for_turns || ebb_now(cx) >= next)) {
             w->look_for_turns = false;

@@ -82,7 +82,15 @@ void ebb__hot_free(ebb_cx *cx, ebb__hot *h) {
     ebb__free(&w->allocator, h, sizeof *h);
 }
 
+void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w) {
+    while (w->oldest != NULL) {
+        let_go(cx, w->oldest);
+        ebb__hot_free(cx, w->oldest);
+    }
+}
+
 static void evict(ebb_cx *cx, ebb_worker *w) {
+    if (w->closing) ebb__hot_let_go_all(cx, w);
     while (w->oldest != NULL && (w->stats.hot > w->opts.cache || w->stats.hot_bytes > w->opts.cache_bytes)) {
         let_go(cx, w->oldest);
         ebb__hot_free(cx, w->oldest);

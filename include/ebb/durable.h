@@ -488,8 +488,9 @@ ebb_future *ebb_instance_terminate_site(ebb_cx *cx, ebb_store *s, const char *id
 #define ebb_instance_resume(cx, s, id) ebb_instance_resume_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_resume_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* Begins a new execution with the history of the last one up to the end of the turn that has event number `event`.
- * What was outstanding there is scheduled again; signals that came later are delivered again. The instance may have
- * ended, or be suspended. EBB_ERR_INVALID: no such event. EBB_ERR_FENCED: a turn was committed meanwhile. */
+ * What was outstanding there is scheduled again; signals that came later are delivered again; children that were
+ * started later are cancelled. From there on random numbers, and ids that are made of them, are others than before. The
+ * instance may have ended, or be suspended. EBB_ERR_INVALID: no such event. EBB_ERR_FENCED: a turn was committed meanwhile. */
 #define ebb_instance_reset(cx, s, id, event) ebb_instance_reset_site((cx), (s), (id), (event), EBB_SITE)
 ebb_future *ebb_instance_reset_site(ebb_cx *cx, ebb_store *s, const char *id, uint64_t event,
                                     const char *site);
@@ -546,7 +547,8 @@ typedef struct ebb_history_event {
     const char *json; /* its fields, one JSON object */
 } ebb_history_event;
 /* The events of an execution (0: the last), turn by turn: at most `most` turns (0: all) after turn `after`. The value:
- * ebb_history_of, valid as long as the value. EBB_ERR_UNKNOWN_INSTANCE. EBB_ERR_CORRUPT: a row is damaged;
+ * ebb_history_of, valid as long as the value. EBB_ERR_UNKNOWN_INSTANCE. EBB_ERR_INVALID: there is no such execution.
+ * EBB_ERR_CORRUPT: a row is damaged;
  * ebb_durable_error names it. EBB_ERR_VERSION: a later Ebb wrote it. */
 typedef struct ebb_history_opts {
     uint32_t size; /* sizeof(ebb_history_opts) of the caller; 0: this one */

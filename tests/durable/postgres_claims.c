@@ -46,7 +46,7 @@ static void cut_ear(ebb_cx *cx, ebb_store *s) {
 
 static ebb_status hint_main(ebb_cx *cx, void *arg) {
     ebb_store *a = open_url(cx, server.url), *b = open_with_ear(cx);
-    heard h = {.listener = {NULL, hear, &h}};
+    heard h = {.listener = {.hint = hear, .arg = &h}};
     const ebb_provider_node node = join(cx, b, 600 * EBB_SECOND);
     (void)arg;
     ebb__store_listen(b, &h.listener);
