@@ -140,13 +140,26 @@ static void lose(ebb_worker *w, ebb_provider_token token) {
     }
 }
 
+/* A store that does not answer is not waited for longer than the lease lasts. One that has lapsed already, as in a process
+ * that was stopped, has a third of it: perhaps nobody has taken what it held. */
+static ebb_provider_renew_call *ask_in_time(ebb_cx *cx, ebb_provider_renew_call *c, uint64_t left,
+                                            ebb_status *st) {
+    const uint64_t span = left > c->lease / 3 ? left : c->lease / 3;
+    ebb_value v;
+    *st = ebb_await(cx, ebb_within(cx, ebb__call_begin(cx, &c->call, EBB_SITE), span), &v);
+    if (*st != EBB_OK) return NULL;
+    c = ebb__call_of(&v);
+    *st = c->call.status;
+    return c;
+}
+
 /* False: it has failed, and is to be repeated. */
 static bool renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
     const uint64_t sent = boot(w);
     ebb_status st = EBB_ERR_NOMEM;
     if (!is_joined(m)) return true;
     ebb_provider_renew_call *c = renew_call(w, m);
-    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c != NULL) c = ask_in_time(cx, c, m->until > sent ? m->until - sent : 0, &st);
     if (c != NULL && st == EBB_OK) {
         m->until = sent + w->opts.lease;
         for (size_t i = 0; i < c->gone_n; i++) lose(w, c->gone[i]);

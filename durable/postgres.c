@@ -211,6 +211,7 @@ static void on_kick_closed(uv_handle_t *uv) {
 static void release(ebb__postgres *s) {
     if (s->closed) return;
     s->closed = true;
+    ebb__postgres_lane_farewell(&s->writer);
     s->writer.ready = s->reader.ready = s->listener.ready = false;
     if (s->writer.conn.handles > 0) ebb__postgres_conn_close(&s->writer.conn);
     if (s->reader.conn.handles > 0) ebb__postgres_conn_close(&s->reader.conn);

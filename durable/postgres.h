@@ -168,6 +168,8 @@ void ebb__postgres_put_values(ebb__postgres_args *a, const ebb_provider_value *v
 bool ebb__postgres_lane_init(ebb__postgres *s, ebb__postgres_lane *l, const ebb__store_url *url);
 void ebb__postgres_lane_fini(ebb__postgres_lane *l);
 void ebb__postgres_lane_kick(ebb__postgres_lane *l);
+/* Sends what others are still to be told. Its connection is closed next. */
+void ebb__postgres_lane_farewell(ebb__postgres_lane *l);
 /* Ends all calls of the lane. */
 void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *text);
 /* Ends the calls that wait, but for those that end claims. */

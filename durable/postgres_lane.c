@@ -247,6 +247,11 @@ void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
     else ebb__postgres_conn_lose(&l->conn, PQerrorMessage(l->conn.pg));
 }
 
+/* The server reads it before the end of the connection. Nobody waits for an answer: a hint may be lost. */
+void ebb__postgres_lane_farewell(ebb__postgres_lane *l) {
+    if (l->ready && !l->sending && send_before(l) > 0) (void)PQflush(l->conn.pg);
+}
+
 /* ---- answered ------------------------------------------------------------------------------------------------- */
 
 static void fail_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {

@@ -282,5 +282,7 @@ void ebb__sqlite_remote_queue(ebb__sqlite_store *s, ebb_provider_call *c);
 void ebb__sqlite_use_vfs(const char *name);
 /* For tests: the limits of the logs of files that are opened from now on. 0: those above. */
 void ebb__sqlite_use_log(int passive, int most);
+/* For tests: this is a later library, with `n` more versions of the schema. The texts must stay valid. */
+void ebb__sqlite_use_schema(const char *const *later, int n);
 
 #endif

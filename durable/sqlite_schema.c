@@ -3,6 +3,7 @@
  * meta.schema is the version of the tables, meta.min_reader the oldest version that may use them. A change expands first
  * (a new table or column, min_reader stays), and contracts in a later version, which raises min_reader. */
 #define _POSIX_C_SOURCE 200809L
+#include <stdatomic.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -39,14 +40,30 @@ static const char *const steps[EBB__SQLITE_SCHEMA] = {
     "INSERT INTO meta VALUES('schema', 1), ('min_reader', 1), ('clock', 0), ('open', 0);"
     "PRAGMA application_id = 0x45626273;"};
 
+static const char *const *_Atomic later_steps;
+static _Atomic int later_n;
+
+void ebb__sqlite_use_schema(const char *const *later, int n) {
+    atomic_store(&later_steps, later);
+    atomic_store(&later_n, n);
+}
+
+static int newest(void) {
+    return EBB__SQLITE_SCHEMA + atomic_load(&later_n);
+}
+
+static const char *step(int64_t from) {
+    return from < EBB__SQLITE_SCHEMA ? steps[from] : atomic_load(&later_steps)[from - EBB__SQLITE_SCHEMA];
+}
+
 static ebb_status upgrade(ebb__sqlite_db *db, int64_t from, const char *path, char *text, size_t room) {
     char set[64];
     (void)ebb__sqlite_exec(db,
                            "PRAGMA journal_mode = WAL"); /* not before it is known that the file is ours */
-    if (from == EBB__SQLITE_SCHEMA) return ebb__sqlite_status(db);
+    if (from == newest()) return ebb__sqlite_status(db);
     (void)ebb__sqlite_exec(db, "BEGIN IMMEDIATE");
-    for (int64_t i = from; i < EBB__SQLITE_SCHEMA; i++) (void)ebb__sqlite_exec(db, steps[i]);
-    (void)snprintf(set, sizeof set, "UPDATE meta SET v = %d WHERE k = 'schema'", EBB__SQLITE_SCHEMA);
+    for (int64_t i = from; i < newest(); i++) (void)ebb__sqlite_exec(db, step(i));
+    (void)snprintf(set, sizeof set, "UPDATE meta SET v = %d WHERE k = 'schema'", newest());
     (void)ebb__sqlite_exec(db, set);
     (void)ebb__sqlite_exec(db, "COMMIT");
     if (db->failed == 0) return EBB_OK;
@@ -79,15 +96,15 @@ ebb_status ebb__sqlite_schema(ebb__sqlite_db *db, const char *path, bool may_mak
     const int64_t schema = ebb__sqlite_number_of(db, "SELECT v FROM meta WHERE k = 'schema'");
     const int64_t reader = ebb__sqlite_number_of(db, "SELECT v FROM meta WHERE k = 'min_reader'");
     if (db->failed != 0) return unreadable(db, path, text, room);
-    if (reader > EBB__SQLITE_SCHEMA || schema < 1) {
+    if (reader > newest() || schema < 1) {
         (void)snprintf(text, room,
                        "%.120s has schema %lld, which needs a reader of schema %lld; this one reads %d", path,
-                       (long long)schema, (long long)reader, EBB__SQLITE_SCHEMA);
+                       (long long)schema, (long long)reader, newest());
         return EBB_ERR_SCHEMA;
     }
-    if (schema >= EBB__SQLITE_SCHEMA) return upgrade(db, EBB__SQLITE_SCHEMA, path, text, room);
+    if (schema >= newest()) return upgrade(db, newest(), path, text, room);
     if (may_make) return upgrade(db, schema, path, text, room);
     (void)snprintf(text, room, "%.120s has schema %lld, and may not be upgraded to %d", path,
-                   (long long)schema, EBB__SQLITE_SCHEMA);
+                   (long long)schema, newest());
     return EBB_ERR_SCHEMA;
 }

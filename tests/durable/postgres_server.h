@@ -205,6 +205,36 @@ PG_UNUSED bool pg_server_up(pg_server *s) {
     return pg_order(s, 'u');
 }
 
+/* Sends a signal to the process `pid` or, with `children`, to all whose parent it is. */
+PG_UNUSED void pg_signal(long pid, bool children, int signum) {
+    glob_t all;
+    if (!children) (void)kill((pid_t)pid, signum);
+    if (!children || glob("/proc/[0-9]*/stat", 0, NULL, &all) != 0) return;
+    for (size_t i = 0; i < all.gl_pathc; i++) {
+        FILE *f = fopen(all.gl_pathv[i], "r");
+        long child = 0, parent = 0;
+        const bool read = f != NULL && fscanf(f, "%ld (%*[^)]) %*c %ld", &child, &parent) == 2;
+        if (f != NULL) fclose(f);
+        if (read && parent == pid) (void)kill((pid_t)child, signum);
+    }
+    globfree(&all);
+}
+
+/* Stops all processes of the server where they are, or lets them go on: connections stay, and nobody answers. */
+PG_UNUSED bool pg_server_freeze(const pg_server *s, bool frozen) {
+    char file[128];
+    long pid = 0;
+    snprintf(file, sizeof file, "%s/data/postmaster.pid", s->dir);
+    FILE *f = fopen(file, "r");
+    const bool read = f != NULL && fscanf(f, "%ld", &pid) == 1 && pid > 1;
+    if (f != NULL) fclose(f);
+    if (!read) return false;
+    if (frozen) pg_signal(pid, false, SIGSTOP); /* first, so that it makes no more */
+    pg_signal(pid, true, frozen ? SIGSTOP : SIGCONT);
+    if (!frozen) pg_signal(pid, false, SIGCONT);
+    return true;
+}
+
 PG_UNUSED void pg_server_end(pg_server *s) {
     close(s->orders);
     close(s->answers);

@@ -16,3 +16,8 @@ endforeach()
 ebb_run(durable.random.soak durable.random)
 ebb_soak(durable.random.soak)
 set_tests_properties(durable.random.soak PROPERTIES ENVIRONMENT EBB_RANDOM_SEEDS=2000)
+
+# Longer outages, and more ways to lose a lease.
+ebb_run(durable.lost_leases.soak durable.lost_leases)
+ebb_soak(durable.lost_leases.soak)
+set_tests_properties(durable.lost_leases.soak PROPERTIES ENVIRONMENT EBB_LEASES_ALL=1)

@@ -2,6 +2,8 @@
 #include "loop/loop.h"
 #include "tests/support/loop_world.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/wait.h>
 
 static ebb_process_opts shell(const char *const *args) {
@@ -235,6 +237,29 @@ static void standard_error_goes_where_standard_output_goes(void **state) {
     assert_int_equal(loop_await(w, ebb_process_wait(w->cx, ebb_process_spawn(w->cx, NULL, &quiet)), &v),
                      EBB_OK);
     assert_int_equal(ebb_process_exit_code(v), 0);
+}
+
+/* ---- descriptors --------------------------------------------------------------------------------------- */
+
+enum { NUMBERS = 32 };
+
+/* The flag orders nothing, so ThreadSanitizer has to know by itself that the numbers were given back. */
+static void *open_many(void *closed) {
+    int fds[NUMBERS];
+    while (!atomic_load_explicit((atomic_bool *)closed, memory_order_relaxed)) (void)sched_yield();
+    for (int i = 0; i < NUMBERS; i++) fds[i] = open("/dev/null", O_RDONLY | O_CLOEXEC);
+    for (int i = 0; i < NUMBERS; i++) (void)close(fds[i]);
+    return NULL;
+}
+
+static void numbers_of_its_pipes_are_free_for_other_threads(void **state) {
+    conversation c = {.world = *state};
+    atomic_bool closed = false;
+    pthread_t other;
+    assert_int_equal(pthread_create(&other, NULL, open_many, &closed), 0);
+    assert_int_equal(run_fiber(*state, converse, &c), EBB_OK);
+    atomic_store_explicit(&closed, true, memory_order_relaxed);
+    assert_int_equal(pthread_join(other, NULL), 0);
 }
 
 /* ---- cancels ---------------------------------------------------------------------------------------------------- */
@@ -539,6 +564,7 @@ int main(void) {
         ON_A_LOOP(a_signal_ends_it_and_is_told),
         ON_A_LOOP(what_can_not_be_started_is_named),
         ON_A_LOOP(environment_and_directory_are_the_callers_choice),
+        ON_A_LOOP(numbers_of_its_pipes_are_free_for_other_threads),
         ON_A_LOOP(cancelling_the_wait_ends_the_process),
         ON_A_LOOP(an_end_is_kept_for_the_next_wait),
         ON_A_LOOP(a_group_ends_with_its_leader),
