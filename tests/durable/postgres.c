@@ -581,11 +581,13 @@ static ebb_status hint_main(ebb_cx *cx, void *arg) {
     memset(h.n, 0, sizeof h.n);
     (void)start(cx, a, "hint");
     assert_true(hears(cx, &h.n[EBB_PROVIDER_HINT_TURNS], 5 * EBB_SECOND));
-    /* Without LISTEN: nothing is heard, workers look every 100 ms, and what was missed is told afterwards. */
+    /* Without LISTEN: its end is told, nothing is heard, workers look every 100 ms, and what was missed is told
+     * afterwards. */
     assert_string_equal(pg_ask(observer, "SELECT count(pg_terminate_backend(pid)) FROM pg_stat_activity"
                                          " WHERE application_name = 'ebb' AND query LIKE 'LISTEN%'"),
                         "2");
-    (void)ebb_await(cx, ebb_after(cx, 10 * EBB_MS), NULL);
+    assert_true(hears(cx, &h.n[EBB_PROVIDER_HINT_LOST], 5 * EBB_SECOND));
+    memset(h.n, 0, sizeof h.n);
     ebb_provider_fetch_turns_call *f = fetch(cx, b, node);
     assert_int_equal(f->items_n, 1);
     assert_in_range(f->again, 1, 100 * EBB_MS);

@@ -16,3 +16,6 @@ endforeach()
 ebb_run(durable.random.soak durable.random)
 ebb_soak(durable.random.soak)
 set_tests_properties(durable.random.soak PROPERTIES ENVIRONMENT EBB_RANDOM_SEEDS=2000)
+
+# Alone, as what compares times.
+ebb_clock(durable.cancel_latency)
