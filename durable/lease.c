@@ -153,24 +153,26 @@ static ebb_provider_renew_call *ask_in_time(ebb_cx *cx, ebb_provider_renew_call 
     return c;
 }
 
-/* False: it has failed, and is to be repeated. */
-static bool renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
-    const uint64_t sent = boot(w);
+/* When to renew next, without a hint. 0: it has failed, and is to be repeated. */
+static uint64_t renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
+    const uint64_t sent = boot(w), third = w->opts.lease / 3;
+    uint64_t next = third;
     ebb_status st = EBB_ERR_NOMEM;
-    if (!is_joined(m)) return true;
+    if (!is_joined(m)) return next;
     ebb_provider_renew_call *c = renew_call(w, m);
     if (c != NULL) c = ask_in_time(cx, c, m->until > sent ? m->until - sent : 0, &st);
     if (c != NULL && st == EBB_OK) {
         m->until = sent + w->opts.lease;
         for (size_t i = 0; i < c->gone_n; i++) lose(w, c->gone[i]);
         if (c->lost) lose_all(cx, w, m);
+        if (c->again != 0 && c->again < third) next = c->again;
     }
     if (c != NULL) ebb__call_free(&c->call);
-    if (st == EBB_OK) return true;
+    if (st == EBB_OK) return next;
     w->stats.retried++;
-    if (boot(w) < m->until) return false;
+    if (boot(w) < m->until) return 0;
     lose_all(cx, w, m);
-    return true;
+    return third;
 }
 
 /* ---- main --------------------------------------------------------------------------------------------------------------- */
@@ -207,8 +209,8 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
         handed = w->closing;
         if (ebb_now(cx) < next && !w->renew_now) continue;
         w->renew_now = false;
-        const bool work = renew(cx, w, &w->work_node), turns = renew(cx, w, &w->turn_node);
-        next = ebb_now(cx) + (work && turns ? third : pause);
+        const uint64_t work = renew(cx, w, &w->work_node), turns = renew(cx, w, &w->turn_node);
+        next = ebb_now(cx) + (work != 0 && turns != 0 ? work : pause);
     }
 }
 

@@ -378,7 +378,7 @@ static void on_up(void *arg) {
 static void on_down(void *arg, const char *state, const char *text) {
     ebb__postgres_lane *l = arg;
     ebb__postgres *s = l->store;
-    const bool writer = l == &s->writer;
+    const bool writer = l == &s->writer, heard = l->ready || !s->was_listening;
     l->ready = false;
     l->setup = EBB__SETUP_NONE;
     l->skip = 0;
@@ -389,6 +389,8 @@ static void on_down(void *arg, const char *state, const char *text) {
         c->next = s->lost;
         s->lost = c;
     }
+    if (l == &s->listener && heard)
+        ebb__postgres_hint_lost(s); /* from here on nothing is heard: look more often */
     if (l == &s->listener) return;
     const ebb_status st =
         strncmp(state, "28", 2) == 0 || strcmp(state, "3D000") == 0 ? EBB_ERR_STORE : EBB_ERR_UNAVAILABLE;

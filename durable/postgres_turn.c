@@ -101,7 +101,7 @@ static void put_renew(ebb__postgres *s, ebb__postgres_member *m, args *a) {
 static void get_renew(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
     ebb_provider_renew_call *c = (ebb_provider_renew_call *)m->call;
     const int n = PQntuples(r) - 1;
-    (void)s;
+    c->again = s->listener.ready ? 0 : EBB_SECOND;
     c->gone = ebb_provider_alloc(m->call, ((size_t)n + 1) * sizeof *c->gone);
     if (c->gone == NULL) {
         ebb__postgres_nomem(m);

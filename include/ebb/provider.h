@@ -279,6 +279,8 @@ typedef struct ebb_provider_renew_call {
     ebb_provider_token *gone; /* answer */
     size_t gone_n;            /* answer */
     bool lost;                /* answer */
+    uint64_t
+        again; /* answer: renew again after so many ns even if the lease is longer, since hints do not come now; 0: they do */
 } ebb_provider_renew_call;
 
 /* Ends a node: its lease is over now, its work and instances are visible to others in the same commit, with no attempt

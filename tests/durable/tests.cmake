@@ -21,3 +21,6 @@ set_tests_properties(durable.random.soak PROPERTIES ENVIRONMENT EBB_RANDOM_SEEDS
 ebb_run(durable.lost_leases.soak durable.lost_leases)
 ebb_soak(durable.lost_leases.soak)
 set_tests_properties(durable.lost_leases.soak PROPERTIES ENVIRONMENT EBB_LEASES_ALL=1)
+
+# Alone, as what compares times.
+ebb_clock(durable.cancel_latency)
