@@ -2,8 +2,9 @@
  *
  * Each request is a fiber that looks up its file, and then reads and writes a piece at a time: bytes that the client
  * has not taken delay the next read. Lookups and reads that the kernel's caches can answer are done on the loop's
- * thread; the pool is for those that have to wait for the disk. A finalizer releases the file, however the request
- * ends. */
+ * thread; the pool is for those that have to wait for the disk. A small file is read and answered in one piece, and
+ * requests that are received together share what the first of them has found. A finalizer releases the file, however the
+ * request ends. */
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -17,6 +18,7 @@
 #include "cli/cli.h"
 #include "cli/serve_files.h"
 #include "cli/serve_lookup.h"
+#include "cli/serve_recent.h"
 
 static const char usage[] =
     "usage: ebb serve DIR [--port N]\n"
@@ -46,6 +48,7 @@ typedef struct site {
     uint64_t port;
     bool listens;
     ebb__files files;
+    ebb__recents recents;
     ebb_future *unused; /* the sweeper waits for an unused file; NULL: it does not wait */
 } site;
 
@@ -54,6 +57,8 @@ typedef struct found {
     const char *type;
     bool folder;
     uint64_t size;
+    dev_t device;
+    ino_t inode;
     ebb__served_file *file; /* NULL for a directory */
 } found;
 
@@ -194,27 +199,65 @@ static ebb_status find(ebb_cx *cx, ebb__lookup *l, use *u, found *out) {
     if (st == EBB_PENDING) st = ebb_await(cx, ebb_pool_run(cx, ebb__lookup_run, l), NULL);
     if (st == EBB_OK && !l->folder) st = open_file(cx, l, u);
     (void)ebb_unmask(cx);
-    *out = (found){type_of(l->path), l->folder, l->size, u->file};
+    *out = (found){type_of(l->path), l->folder, l->size, l->device, l->inode, u->file};
     ebb__lookup_free(l);
     return st;
 }
 
-static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
+/* Keeps what was found at the path for the other requests of the turn, with the bytes of a small file, unless they have to
+ * be waited for. NULL: it is not kept. */
+static const ebb__recent *keep(site *s, const char *path, uint64_t turn, const found *f) {
+    ebb__recent *r = ebb__recent_take(&s->recents, path);
+    size_t got = 0;
+    if (r == NULL) return NULL;
+    if (f->size <= EBB__RECENT_BYTES)
+        (void)ebb__file_read_now(f->file->fd, r->bytes, (size_t)f->size, 0, &got);
+    r->bytes_n = got == f->size ? (uint32_t)got : 0;
+    r->type = f->type;
+    r->size = f->size;
+    r->device = f->device;
+    r->inode = f->inode;
+    r->turn = turn;
+    return r;
+}
+
+static ebb_status send_small(ebb_cx *cx, ebb_http *x, const ebb__recent *r) {
+    return ebb_http_reply(cx, x, 200, r->type, r->bytes, r->bytes_n);
+}
+
+/* The file that this turn has found, if it is still open. False: it has to be looked up. */
+static bool take_recent(const ebb__recent *r, use *u, found *out) {
+    u->file = ebb__files_take(&u->s->files, r->device, r->inode);
+    *out = (found){r->type, false, r->size, r->device, r->inode, u->file};
+    return u->file != NULL;
+}
+
+static ebb_status give_file(ebb_cx *cx, ebb_http *x, use *u, uint64_t turn) {
     const char *path = ebb_http_path(x);
     ebb__lookup *l;
     found f;
+    int status = ebb__lookup_new(u->s->root, path, &l);
+    if (status != 0) return status == 500 ? EBB_ERR_NOMEM : refuse(cx, x, status);
+    ebb_status st = find(cx, l, u, &f);
+    if (is_not_there(st)) return refuse(cx, x, 404);
+    if (st != EBB_OK) return st;
+    if (f.folder) return path[strlen(path) - 1] == '/' ? refuse(cx, x, 404) : redirect(cx, x);
+    const ebb__recent *r = keep(u->s, path, turn, &f);
+    return r != NULL && r->bytes_n > 0 ? send_small(cx, x, r) : send_file(cx, x, &f);
+}
+
+static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
+    uint64_t turn = ebb__recent_turn(cx);
+    const ebb__recent *r = ebb__recent_find(&s->recents, ebb_http_path(x), turn);
+    found f;
+    if (r != NULL && r->bytes_n > 0) return send_small(cx, x, r);
     use *u = ebb_http_state(x, sizeof *u);
     if (u == NULL) return EBB_ERR_NOMEM;
     u->s = s;
     ebb_status st = ebb_defer(cx, leave, u);
     if (st != EBB_OK) return st;
-    int status = ebb__lookup_new(s->root, path, &l);
-    if (status != 0) return status == 500 ? EBB_ERR_NOMEM : refuse(cx, x, status);
-    st = find(cx, l, u, &f);
-    if (is_not_there(st)) return refuse(cx, x, 404);
-    if (st != EBB_OK) return st;
-    if (!f.folder) return send_file(cx, x, &f);
-    return path[strlen(path) - 1] == '/' ? refuse(cx, x, 404) : redirect(cx, x);
+    if (r != NULL && take_recent(r, u, &f)) return send_file(cx, x, &f);
+    return give_file(cx, x, u, turn);
 }
 
 static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {

@@ -64,7 +64,8 @@ int ebb__lookup_new(const char *root, const char *requested, ebb__lookup **out) 
     if (l == NULL) return 500;
     l->fd = l->read_fd = -1;
     l->root_n = root_n;
-    snprintf(l->path, room, "%.*s/", (int)root_n, root);
+    memcpy(l->path, root, root_n);
+    l->path[root_n] = '/';
     int status = take_segments(l->path + root_n + 1, requested);
     if (status == 0) *out = l;
     else free(l);

@@ -19,9 +19,11 @@ static bool is_blank(char c) {
     return c == ' ' || c == '\t';
 }
 
+/* A bit for each character below 0x80: letters, digits and !#$%&'*+-.^_`|~ */
 static bool is_token_char(char c) {
-    static const char marks[] = "!#$%&'*+-.^_`|~";
-    return (lower(c) >= 'a' && lower(c) <= 'z') || is_digit(c) || memchr(marks, c, sizeof marks - 1) != NULL;
+    static const uint32_t set[4] = {0, 0x03ff6cfa, 0xc7fffffe, 0x57ffffff};
+    unsigned char u = (unsigned char)c;
+    return u < 0x80 && (set[u / 32] >> u % 32 & 1);
 }
 
 /* Bytes past ASCII are allowed: RFC 9110 calls them opaque. */
@@ -37,9 +39,22 @@ bool ebb__is_token(const char *at, size_t n) {
     return n > 0;
 }
 
+/* Eight characters at once: none is below ' ' or 0x7f. */
+static bool is_text_word(uint64_t w) {
+    const uint64_t each = UINT64_C(0x0101010101010101), high = each * 0x80;
+    uint64_t is_control = (w - each * ' ') & ~w, del = w ^ each * 0x7f;
+    return ((is_control | ((del - each) & ~del)) & high) == 0;
+}
+
+/* The words have false alarms only: a character after a control character. */
 bool ebb__is_field_value(const char *at, size_t n) {
+    size_t i = 0;
     if (n > 0 && (is_blank(at[0]) || is_blank(at[n - 1]))) return false;
-    for (size_t i = 0; i < n; i++) {
+    for (uint64_t w; n - i >= sizeof w; i += sizeof w) {
+        memcpy(&w, at + i, sizeof w);
+        if (!is_text_word(w)) break;
+    }
+    for (; i < n; i++) {
         if (!is_text(at[i])) return false;
     }
     return true;

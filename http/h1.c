@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/text.h"
 #include "http/h1.h"
 #include "http/url.h"
 
@@ -221,8 +222,14 @@ static ebb_status respond(ebb_http *x) {
     char first[128];
     bool last = is_last(s, x);
     const char *connection = last ? "connection: close\r\n" : "connection: keep-alive\r\n";
-    snprintf(first, sizeof first, "HTTP/1.1 %d %s\r\ndate: %s\r\n", x->status, phrase(x->status),
-             ebb__server_date(x->conn->server));
+    ebb__text t = ebb__text_in(first, sizeof first);
+    ebb__text_str(&t, "HTTP/1.1 ");
+    ebb__text_u64(&t, (uint64_t)x->status);
+    ebb__text_str(&t, " ");
+    ebb__text_str(&t, phrase(x->status));
+    ebb__text_str(&t, "\r\ndate: ");
+    ebb__text_str(&t, ebb__server_date(x->conn->server));
+    ebb__text_str(&t, "\r\n");
     ebb_status st = ebb__h1_begin(&s->out, x, first, last || x->version == 10 ? connection : "");
     if (st != EBB_OK) return st;
     s->last = last;

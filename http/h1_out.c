@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "base/text.h"
 #include "http/h1.h"
 
 /* The line with a chunk's size, the CRLF after the chunk, and the end of the body. */
@@ -46,10 +47,15 @@ static size_t framing(const ebb_http *x, char *to, size_t room) {
     ebb__h1_frame frame = ebb__h1_frame_of(x);
     bool sized = frame == EBB__H1_BY_LENGTH ||
                  (x->head && !x->client && x->out_sized && x->status != 204 && x->status != 304);
-    to[0] = 0;
-    if (sized) return (size_t)snprintf(to, room, "content-length: %llu\r\n", (unsigned long long)x->out_size);
-    if (frame == EBB__H1_BY_CHUNKS) return (size_t)snprintf(to, room, "transfer-encoding: chunked\r\n");
-    return 0;
+    ebb__text t = ebb__text_in(to, room);
+    if (sized) {
+        ebb__text_str(&t, "content-length: ");
+        ebb__text_u64(&t, x->out_size);
+        ebb__text_str(&t, "\r\n");
+    } else if (frame == EBB__H1_BY_CHUNKS) {
+        ebb__text_str(&t, "transfer-encoding: chunked\r\n");
+    }
+    return t.n;
 }
 
 ebb_status ebb__h1_begin(ebb__h1_out *out, ebb_http *x, const char *first, const char *last) {

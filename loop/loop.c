@@ -115,6 +115,7 @@ static void turn(ebb_loop *l) {
     if (l->raw_reads > 0) l->raw_reads_last = l->raw_reads;
     l->raw_reads = 0;
     pump_and_flush(l);
+    l->turns++;
     l->entered = false;
     set_idle(l, l->backlog || l->dirty != NULL);
     set_alive(l, l->backlog || l->owner != NULL || ebb__loop_is_busy(l));

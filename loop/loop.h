@@ -37,6 +37,7 @@ struct ebb_loop {
     bool idling;       /* `idle` is active */
     bool backlog;      /* the last pump has used up its polls */
     bool alive;        /* `async` keeps uv_run going */
+    uint64_t turns;    /* that have ended */
     bool entered;      /* the host has used the loop since the last turn, and may have added work */
     uint64_t armed_ms; /* when `timer` expires, by libuv's clock; EBB_FOREVER: it is not set */
     uint64_t kill_at;  /* when the next process is to be killed */

@@ -8,6 +8,7 @@ import contextlib
 import hashlib
 import os
 import re
+import resource
 import signal
 import socket
 import struct
@@ -661,6 +662,139 @@ class Streams(WithSite):
                 streams = {path: c.request(path) for path in some}
                 for path, s in streams.items():
                     self.assertEqual(c.response(s).body, bodies[path])
+        self.assert_at_rest()
+
+
+class Together(WithSite):
+    """Requests of one turn of the loop share what the first of them has found; those of the next turn do not."""
+
+    SMALL = 16384  # bytes of a file that are shared
+
+    @staticmethod
+    def request(c, *paths):
+        """All at once."""
+        raw, send = [], c.send
+        c.send = raw.append
+        try:
+            streams = [c.request(path) for path in paths]
+        finally:
+            c.send = send
+        send(b"".join(raw))
+        return streams
+
+    def conn(self, **how):
+        self.downloads.append(h2raw.Conn(self.server.port, timeout=PATIENCE_S, **how))
+        return self.downloads[-1]
+
+    def reads(self):
+        """System calls that read."""
+        text = Path("/proc/%d/io" % self.server.process.pid).read_text(encoding="ascii")
+        return int(re.search(r"syscr: (\d+)", text).group(1))
+
+    def assert_reads_do_not_wait(self, path):
+        with open(path, "rb") as f:
+            try:
+                os.preadv(f.fileno(), [bytearray(1)], 0, os.RWF_NOWAIT)
+            except OSError as why:
+                self.skipTest("the file system can't: %s" % why)
+
+    def test_a_small_file_is_read_once_for_a_hundred(self):
+        body = os.urandom(600)
+        self.assert_reads_do_not_wait(self.write("a.bin", body))
+        c = self.conn(auto_window=False)  # or its updates would be read one by one
+        c.get("/a.bin")
+        before = self.reads()
+        for s in self.request(c, *["/a.bin"] * 100):
+            self.assertEqual(c.response(s).body, body)
+        self.assertLess(self.reads() - before, 30)
+
+    def test_each_path_has_its_own_bytes(self):
+        """More paths than are kept; long ones; files that are kept with their bytes, and larger ones."""
+        long = "/".join(["d" * 60] * 3)
+        names = ["%d.bin" % i for i in range(80)]
+        names += [long + "/" + "n" * n for n in (254 - len(long) - 1, 254 - len(long), 100)]
+        sizes = [0, 1, self.SMALL - 1, self.SMALL, self.SMALL + 1, 3 * self.SMALL]
+        bodies = {}
+        for i, name in enumerate(names):
+            bodies["/" + name] = os.urandom(sizes[i % len(sizes)])
+            self.write(name, bodies["/" + name])
+        c = self.conn()
+        for order in (list(bodies), list(bodies)[::-1]):
+            for path, s in zip(order, self.request(c, *order)):
+                got = c.response(s)
+                self.assertEqual((got.status, got.body), (200, bodies[path]), path)
+        self.assert_at_rest()
+
+    def test_heads_and_bodies_of_one_turn(self):
+        c = self.conn()
+        self.write("a.bin", bytes(self.SMALL))
+        raw, send = [], c.send
+        c.send = raw.append
+        streams = [c.request("/a.bin", method) for method in ("HEAD", "GET", "HEAD", "POST")]
+        c.send = send
+        send(b"".join(raw))
+        got = [c.response(s) for s in streams]
+        self.assertEqual([(one.status, len(one.body)) for one in got],
+                         [(200, 0), (200, self.SMALL), (200, 0), (405, len(got[3].body))])
+        self.assertEqual({one.headers["content-length"] for one in got[:3]}, {str(self.SMALL)})
+
+    def test_the_next_request_of_a_connection_finds_what_is_there_now(self):
+        """A connection is read once a turn, and a new one not in the turn in which it is accepted."""
+        c, own = self.conn(), self.root / "a.txt"
+        for i in range(200):
+            body = b"%d" % i * (1 + i % 3 * 4000)
+            self.write("new", body).replace(own)
+            self.assertEqual(c.get("/a.txt").body, body)
+            if i % 4 == 0:
+                own.write_bytes(b"over")
+                self.assertEqual(c.get("/a.txt").body, b"over")
+                os.truncate(own, 1)
+                self.assertEqual(self.get("/a.txt").body, b"o")
+                own.unlink()
+                self.assertEqual(c.get("/a.txt").status, 404)
+                self.write("new", body).replace(own)
+                self.assertEqual(self.get("/a.txt").body, body)
+
+    def test_a_file_that_is_replaced_meanwhile_is_the_old_or_the_new_one(self):
+        bodies = [letter * n for letter, n in ((b"a", 9000), (b"b", 100), (b"c", 2 * self.SMALL))]
+        stopped = threading.Event()
+        self.write("a.bin", bodies[0])
+
+        def replace():
+            i = 0
+            while not stopped.is_set():
+                i += 1
+                self.write("new", bodies[i % 3]).replace(self.root / "a.bin")
+
+        other = threading.Thread(target=replace)
+        other.start()
+        try:
+            c, seen = self.conn(), collections.Counter()
+            end = time.monotonic() + PATIENCE_S
+            while len(seen) < 3 and time.monotonic() < end:
+                for s in self.request(c, *["/a.bin"] * 20):
+                    got = c.response(s)
+                    self.assertEqual((got.status, got.body in bodies), (200, True), got.body[:10])
+                    seen[got.body[:1]] += 1
+        finally:
+            stopped.set()
+            other.join()
+        self.assertEqual(len(seen), 3, seen)
+
+    def test_without_a_descriptor_they_are_told_503(self):
+        body = os.urandom(5000)
+        self.write("a.bin", body)
+        self.write("b.bin", body)
+        c, pid = self.conn(), self.server.process.pid
+        self.assertEqual(c.get("/a.bin").body, body)
+        was = resource.prlimit(pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, (3, was[1]))
+        for s in self.request(c, *["/a.bin", "/b.bin"] * 10):
+            got = c.response(s)
+            self.assertEqual((got.status, got.headers.get("retry-after")), (503, "1"))
+        resource.prlimit(pid, resource.RLIMIT_NOFILE, was)
+        for s in self.request(c, *["/a.bin", "/b.bin"] * 10):
+            self.assertEqual(c.response(s).body, body)
         self.assert_at_rest()
 
 

@@ -192,6 +192,20 @@ static void a_value_has_no_control_characters_and_no_blanks_around_it(void **sta
     assert_false(ebb__is_field_value(TEXT("a\r\nx: y")));
 }
 
+/* Long values are looked at in pieces of eight characters. */
+static void a_long_value_is_checked_at_every_place(void **state) {
+    (void)state;
+    for (int c = 0; c < 256; c++) {
+        for (size_t at = 1; at < 22; at++) {
+            char text[24];
+            memset(text, at % 2 ? 'a' : (char)0xe4, sizeof text - 1);
+            text[0] = text[22] = '~';
+            text[at] = (char)c;
+            assert_true(ebb__is_field_value(text, 23) == ((c >= 32 && c != 127) || c == '\t'));
+        }
+    }
+}
+
 static void some_fields_are_not_for_users(void **state) {
     static const char *const ours[] = {
         "content-length",
@@ -311,6 +325,7 @@ int main(void) {
         cmocka_unit_test(a_list_that_can_not_be_counted_is_refused),
         cmocka_unit_test(a_token_is_made_of_the_characters_of_rfc_9110),
         cmocka_unit_test(a_value_has_no_control_characters_and_no_blanks_around_it),
+        cmocka_unit_test(a_long_value_is_checked_at_every_place),
         cmocka_unit_test(some_fields_are_not_for_users),
         cmocka_unit_test(a_list_has_a_token_only_as_a_whole),
         cmocka_unit_test(a_number_is_digits_only_and_fits),
