@@ -2,6 +2,8 @@
  * the run can be repeated. */
 #include "lab/lab.h"
 
+#include <assert.h>
+
 uint64_t ebb__random(uint64_t *state) {
     uint64_t z = *state += UINT64_C(0x9e3779b97f4a7c15);
     z = (z ^ z >> 30) * UINT64_C(0xbf58476d1ce4e5b9);
@@ -17,6 +19,7 @@ static bool room_for_choice(ebb_lab *lab) {
 }
 
 static void record(ebb__chooser *ch, uint16_t taken, uint16_t of) {
+    assert(ch->n < ch->room && taken < of);
     if (ch->shown != NULL && ch->n < ch->shown_room) {
         ch->shown->at[ch->n].taken = taken;
         ch->shown->at[ch->n].of = of;

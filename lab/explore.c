@@ -1,6 +1,7 @@
 /* lab/explore.c - many runs of one scenario: random ones, or all combinations of the first decisions. */
 #include "lab/lab.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -81,6 +82,7 @@ static bool next_prefix(const ebb__chooser *ch, uint32_t depth, uint16_t *prefix
     size_t at = ch->n < depth ? ch->n : depth;
     while (at > 0 && ch->taken[at - 1] + 1 >= ch->of[at - 1]) at--;
     if (at == 0) return false;
+    assert(at <= depth && at <= ch->n);
     memcpy(prefix, ch->taken, at * sizeof *prefix);
     prefix[at - 1]++;
     *n = at;

@@ -8,6 +8,7 @@
  *     entered undisturbed;
  *   - requested to stop there, and forced after each later poll, so that handlers are interrupted at each of theirs.
  * Once the target has ended the root is closed, which must end everything else. */
+#include <assert.h>
 #include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -84,6 +85,7 @@ static void enter(ledger *l, block *b) {
 }
 
 static void strike_out(ledger *l, block *b) {
+    assert(*b->owner == b && l->live > 0);
     *b->owner = b->next;
     if (b->next != NULL) b->next->owner = b->owner;
     l->live--;
@@ -105,6 +107,7 @@ static void *ledger_fn(void *ctx, void *ptr, size_t old_size, size_t new_size) {
 
 static void ledger_close(ledger *l) {
     while (l->first != NULL) (void)ledger_fn(l, l->first + 1, 0, 0);
+    assert(l->live == 0);
 }
 
 static bool bytes_add(rig *g, bytes *b, const void *from, size_t n) {

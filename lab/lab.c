@@ -7,6 +7,7 @@
  * left. */
 #include "lab/lab.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -116,6 +117,7 @@ static bool going(const ebb_lab *lab) {
 }
 
 void ebb__lab_stop(ebb_lab *lab, ebb_status st, const char *failure, const char *text) {
+    assert(st != EBB_OK);
     if (!going(lab)) return;
     lab->result.status = st;
     ebb__text name = ebb__text_in(lab->result.failure, sizeof lab->result.failure);
@@ -155,6 +157,7 @@ static void trace_piece(void *ctx, const void *bytes, size_t n) {
     ebb__lab_runtime *r = &t->lab->runtime[t->i];
     if (t->lab->opts.trace != NULL) t->lab->opts.trace(t->lab->opts.ctx, t->i, bytes, n);
     if (!ebb__lab_grow(t->lab, (void **)(void *)&r->bytes, &r->room, r->n + n, 1)) return;
+    assert(r->room - r->n >= n);
     memcpy(r->bytes + r->n, bytes, n);
     r->n += n;
 }
@@ -289,12 +292,14 @@ static uint32_t list_ways(const ebb_lab *lab, way *w, bool may_end) {
     }
     if (timers) w[n++] = (way){ADVANCE, 0};
     if (timers && idle && may_end) w[n++] = (way){ENOUGH, 0};
+    assert(n <= WAYS);
     return n;
 }
 
 /* ---- taking a step ------------------------------------------------------------------------------------- */
 
 static void deliver(ebb_lab *lab, size_t which) {
+    assert(which < lab->bag_n);
     ebb__flying f = lab->bag[which];
     lab->bag_n--;
     memmove(&lab->bag[which], &lab->bag[which + 1], (lab->bag_n - which) * sizeof f);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <signal.h>
 #include <stdarg.h>
@@ -76,6 +77,7 @@ static void happen(ebb__net *net) {
     while (net->events != NULL && net->events->at <= net->lab->now) {
         ebb__net_event *e = net->events;
         net->events = e->next;
+        assert(net->events == NULL || net->events->at >= e->at); /* in the order of their times */
         e->happens(net, e->arg);
         e->next = net->spare_events;
         net->spare_events = e;
@@ -239,6 +241,7 @@ static uint64_t next_moment(const ebb__net *net) {
 
 static void run(ebb__net *net, uint32_t i) {
     ebb__net_program *p = net->program[i];
+    assert(net->running == NULL && p->state != EBB__NET_ENDED);
     const ebb__platform *before = ebb__platform_set(&ebb__net_platform);
     net->last = i;
     ebb__net_program_resume(p);
@@ -248,6 +251,7 @@ static void run(ebb__net *net, uint32_t i) {
 }
 
 static void advance(ebb__net *net, uint64_t at) {
+    assert(at > net->lab->now && at != EBB_FOREVER);
     net->lab->now = at;
     net->lab->since_advance = 0;
     if (going(net)) maybe_cut(net);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/stat.h>
@@ -89,6 +90,7 @@ static int put(ebb__net *net, ebb__net_file *f, size_t at, const char *from, siz
         }
         if (end == at) return -ENOSPC;
     }
+    assert(end > at && end <= BIGGEST && f->n <= f->room);
     if (!grow(net, f, end)) return -ENOMEM;
     if (at > f->n) memset(f->bytes + f->n, 0, at - f->n);
     memcpy(f->bytes + at, from, end - at);

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <netinet/in.h>
 #include <sys/un.h>
@@ -152,6 +153,7 @@ int ebb__net_accept(int fd) {
     if (ebb__net_fault_now(p->net, EBB__NET_ACCEPT_ERROR)) return UV_EMFILE;
     int got = ebb__net_fd_new(p, (ebb__net_descriptor){.socket = s});
     if (got < 0) return got;
+    assert(s->fd == 0 && l->n > 0);
     s->fd = got;
     l->first = s->next;
     if (l->first == NULL) l->last = NULL;

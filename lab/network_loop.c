@@ -4,6 +4,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum {
@@ -75,6 +76,7 @@ int ebb__net_handle_new(uv_loop_t *loop, void *uv, uv_handle_type type) {
 }
 
 static void unlink_handle(ebb__net_handle *h) {
+    assert(h->closing && !h->active && (h->prev != NULL ? h->prev->next == h : h->loop->first == h));
     if (h->prev != NULL) h->prev->next = h->next;
     else h->loop->first = h->next;
     if (h->next != NULL) h->next->prev = h->prev;
@@ -83,6 +85,7 @@ static void unlink_handle(ebb__net_handle *h) {
 
 static void handle_close(uv_handle_t *uv, uv_close_cb closed) {
     ebb__net_handle *h = ebb__net_handle_of(uv);
+    assert(!h->closing); /* libuv aborts, too */
     h->closing = true;
     h->active = false;
     h->closed = closed;

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <errno.h>
 
 #include "fiber/stack.h"
@@ -35,6 +36,7 @@ ebb__net_descriptor *ebb__net_fd(ebb__net_program *p, int fd) {
 void ebb__net_fd_close(ebb__net_program *p, int fd) {
     ebb__net_descriptor *d = ebb__net_fd(p, fd);
     if (d == NULL) return;
+    assert(p->open > 0);
     *d = (ebb__net_descriptor){.socket = NULL};
     p->open--;
 }
@@ -64,6 +66,7 @@ static void program_main(void *program) {
 }
 
 void ebb__net_program_wait(ebb__net_program *p, ebb__net_loop *in, uint64_t until) {
+    assert(p->net->running == p && p->polling == NULL);
     p->polling = in;
     p->until = until;
     p->state = EBB__NET_WAITS;

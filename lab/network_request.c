@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <netinet/in.h>
 
 enum { ALTERNATIVES = 8 };
@@ -30,6 +31,7 @@ static void on_done(ebb__net *net, void *request) {
 bool ebb__net_request_finish(ebb__net_loop *l) {
     ebb__net_request *r = l->done;
     if (r == NULL) return false;
+    assert(r->begun && l->requests > 0 && r->uv->reserved[0] == r);
     l->done = r->next;
     if (l->done == NULL) l->done_last = NULL;
     l->requests--;
@@ -69,6 +71,7 @@ int ebb__net_cancel(uv_req_t *request) {
 }
 
 int ebb__net_request_drop(ebb__net_request *r) {
+    assert(!r->begun && r->loop->requests > 0);
     r->begun = true;
     r->loop->requests--;
     return UV_ENOMEM;

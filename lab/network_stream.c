@@ -3,6 +3,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "lab/network.h"
 
+#include <assert.h>
 #include <errno.h>
 
 enum {
@@ -68,6 +69,7 @@ static void arrive(ebb__net_socket *s, const ebb__net_segment *g) {
     } else if (s->state == EBB__NET_CLOSED) {
         ebb__net_socket_abort(s);
     } else {
+        assert(g->n <= s->coming_n);
         s->here += g->n;
         s->coming_n -= g->n;
     }
@@ -152,6 +154,7 @@ void ebb__net_stream_close(ebb__net_handle *h) {
 
 static void write_ended(ebb__net_handle *h) {
     ebb__net_write *w = h->as.stream.first;
+    assert(w->n == 0 || w->code != 0); /* all is sent, or an error says why not */
     h->as.stream.first = w->next;
     if (w->next == NULL) h->as.stream.last = NULL;
     h->loop->requests--;
@@ -159,6 +162,7 @@ static void write_ended(ebb__net_handle *h) {
 }
 
 static void connect_ended(ebb__net_handle *h, int code) {
+    assert(h->as.stream.connecting != NULL && h->loop->requests > 0);
     uv_connect_t *request = h->as.stream.connecting;
     h->as.stream.connecting = NULL;
     h->loop->requests--;
@@ -166,6 +170,7 @@ static void connect_ended(ebb__net_handle *h, int code) {
 }
 
 static void shutdown_ended(ebb__net_handle *h, int code) {
+    assert(h->as.stream.shutting != NULL && h->loop->requests > 0);
     uv_shutdown_t *request = h->as.stream.shutting;
     h->as.stream.shutting = NULL;
     h->loop->requests--;
@@ -192,6 +197,7 @@ static size_t room_of(const ebb__net_socket *s) {
 }
 
 static void put(ebb__net_socket *to, const char *from, size_t n) {
+    assert(to->here + to->coming_n + n <= to->room);
     size_t at = (to->at + to->here + to->coming_n) % to->room, first = to->room - at < n ? to->room - at : n;
     memcpy(to->ring + at, from, first);
     memcpy(to->ring, from + first, n - first);

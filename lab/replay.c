@@ -1,6 +1,8 @@
 /* The driver of a replay, and the calls of the kernel into replayed tasks. */
 #include "lab/replay.h"
 
+#include <assert.h>
+
 #include "base/hash.h"
 #include "base/text.h"
 #include "kernel/record.h"
@@ -140,6 +142,7 @@ static ebb_status look_ahead(ebb__replay *p) {
 
 bool ebb__replay_take(ebb__replay *p, ebb__journal_op *out) {
     if (look_ahead(p) != EBB_OK) return false;
+    assert(p->loaded);
     *out = p->op;
     p->loaded = false;
     return true;
@@ -186,6 +189,7 @@ ebb_status ebb__replay_call_of(ebb__replay *p, ebb__replay_call c) {
                              "expected an operation of user code, found a task of the kernel");
             break;
         }
+        assert(p->depth > 0 && p->depth <= EBB__REPLAY_DEPTH);
         if (op.rec.type == J_RETURN) {
             p->depth--;
             return (ebb_status)(int32_t)op.rec.value;

@@ -6,6 +6,7 @@
  * nothing more can be removed. A shorter script is preferred even if it needs more choices. */
 #include "lab/lab.h"
 
+#include <assert.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -72,6 +73,7 @@ static bool fails_somehow(shrink *s, const ebb_lab_case *candidate) {
 static bool try_without(shrink *s, size_t from, size_t to) {
     const ebb_lab_case *c = s->c;
     size_t n = c->script_n - (to - from);
+    assert(to <= c->script_n);
     if (to <= from || n == 0) return false;
     char *script = ebb__alloc(&s->lab->allocator, n);
     if (script == NULL) {
@@ -136,6 +138,7 @@ static bool try_choices(shrink *s, size_t n, size_t from, size_t to, bool leave_
     const ebb_lab_case *c = s->c;
     ebb_lab_case candidate = *c;
     if (to > n) to = n;
+    assert(n <= c->n_choices && from <= to);
     candidate.n_choices = leave_out ? n - (to - from) : n;
     if (candidate.n_choices == 0) return still_fails(s, &candidate);
     candidate.choices = ebb__alloc(&s->lab->allocator, n * sizeof *c->choices);

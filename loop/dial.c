@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/dial.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 
 typedef struct attempt {
@@ -92,6 +94,7 @@ static void tell_failure(ebb__dial *d, ebb_status st) {
 
 /* The owner may call ebb__dial_end in this callback, and in the next. */
 static void attempt_won(ebb__dial *d, ebb__handle *h) {
+    assert(!d->won && !d->ended);
     d->won = true;
     close_attempts(d);
     arm(d);
@@ -122,6 +125,7 @@ static void on_connect(uv_connect_t *uv, int code) {
     ebb__dial *d = a->dial;
     ebb__handle *h = a->handle;
     bool late = d->ended || d->won;
+    assert(h != NULL && d->under_way > 0 && d->under_way <= d->parts);
     a->handle = NULL;
     d->under_way--;
     if (late || code != 0) ebb__handle_close(h);
@@ -194,6 +198,7 @@ ebb_status ebb__dial_start(ebb__dial *d, const struct addrinfo *found, uint16_t 
 
 void ebb__dial_end(ebb__dial *d) {
     if (d == NULL) return;
+    assert(!d->ended);
     d->ended = true;
     close_attempts(d);
     d->loop->os->close((uv_handle_t *)&d->timer, on_timer_closed);

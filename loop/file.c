@@ -1,6 +1,7 @@
 /* Files, in libuv's thread pool. A pool thread that works on a file can't be stopped. So it works on a buffer of the
  * request, and bytes are copied to and from the caller's memory only while the future is pending. */
 #define _POSIX_C_SOURCE 200809L
+#include <assert.h>
 #include <errno.h>
 
 #include "base/alloc.h"
@@ -53,6 +54,7 @@ static void on_close(uv_fs_t *uv) {
 }
 
 static void close_descriptor(ebb__handle *h) {
+    assert(h->as.file.busy == 0 && h->as.file.fd >= 0 && h->state == EBB__HANDLE_CLOSING);
     ebb__uv_request *r = h->as.file.own;
     (void)started(r, h->loop->os->fs_close(h->loop->uv, &r->uv.fs, h->as.file.fd, on_close), on_close);
 }
@@ -63,6 +65,7 @@ void ebb__file_stop(ebb__handle *h) {
 
 /* An operation has stopped using the file. */
 static void file_release(ebb__handle *h) {
+    assert(h->as.file.busy > 0);
     if (--h->as.file.busy == 0 && h->state == EBB__HANDLE_CLOSING) close_descriptor(h);
 }
 
@@ -95,6 +98,7 @@ static void on_open(uv_fs_t *uv) {
     ebb__uv_request *r = uv->data;
     ebb__handle *h = r->handle;
     int fd = result_of(uv);
+    assert(h->as.file.busy == 1 && h->as.file.fd < 0); /* only this request knows it */
     r->what = NULL;
     h->as.file.fd = fd;
     if (fd < 0) {

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/handle.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 #include "loop/region_handles.h"
 
@@ -41,6 +43,7 @@ static void region_handles_free(ebb__region_handles *n) {
 }
 
 static void region_handles_link(ebb__region_handles *n, ebb__handle *h) {
+    assert(h->list == NULL && h->state == EBB__HANDLE_OPEN && !n->abandoned);
     h->list = n;
     h->prev = NULL;
     h->next = n->first;
@@ -50,12 +53,14 @@ static void region_handles_link(ebb__region_handles *n, ebb__handle *h) {
 
 static void region_handles_unlink(ebb__handle *h) {
     ebb__region_handles *n = h->list;
+    assert(n != NULL && (h->prev != NULL ? h->prev->next == h : n->first == h));
     if (h->prev != NULL) h->prev->next = h->next;
     else n->first = h->next;
     if (h->next != NULL) h->next->prev = h->prev;
     h->list = NULL;
     if (n->first != NULL) return;
     if (n->abandoned) {
+        assert(n->loop->pending > 0);
         n->loop->pending--;
         /* libuv closes handles after the turn: another turn has to see that all have ended. */
         n->loop->entered = true;
@@ -86,6 +91,7 @@ static void report_abandoned(ebb_cx *cx, const ebb__region_handles *n) {
  * Then closing handles stay with libuv, which has all that it needs. */
 static ebb_status region_handles_finalize(ebb_cx *cx, void *arg) {
     ebb__region_handles *n = arg;
+    assert(!n->abandoned); /* it returns once */
     bool forced = ebb__is_overdue(cx);
     bool kills = forced || ebb__region_is(n->loop->rt, ebb__region_of(cx), EBB__REGION_FORCED);
     if (n->closer.id == 0) ebb__map_remove(&n->loop->by_region, n->region.id);
@@ -173,6 +179,7 @@ void ebb__handle_ready(ebb__handle *h) {
 
 void ebb__handle_free(ebb__handle *h) {
     ebb_loop *l = h->loop;
+    assert(h->state != EBB__HANDLE_FREE);
     region_handles_unlink(h);
     if (EBB__UNLIKELY(l->listeners != NULL)) { /* a listener may wait for a descriptor, and one is free now */
         l->descriptor_freed = l->entered = true;
@@ -187,6 +194,7 @@ static void on_closed(uv_handle_t *uv) {
 }
 
 void ebb__handle_let_go(ebb__handle *h) {
+    assert(h->state != EBB__HANDLE_FREE);
     h->state = EBB__HANDLE_CLOSING;
     h->loop->os->close(&h->uv.any, on_closed);
 }
@@ -198,6 +206,7 @@ void ebb__handle_close(ebb__handle *h) {
 }
 
 ebb_status ebb__handle_move(ebb__handle *h, ebb_region region) {
+    assert(h->state == EBB__HANDLE_OPEN);
     ebb__region *r;
     ebb_status st = ebb__region_get(h->loop->rt, region, &r);
     if (st == EBB_ERR_STALE || (st == EBB_OK && ebb__region_state(r) != EBB_REGION_OPEN))

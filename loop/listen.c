@@ -37,7 +37,10 @@ static void look_at(ebb__handle *h, uint64_t due) {
 static void look_cancel(ebb__handle *h) {
     ebb__handle **at = &h->loop->listeners;
     if (h->as.listening.look_at == EBB_FOREVER) return;
-    while (*at != h) at = &(*at)->as.listening.next;
+    while (*at != h) {
+        assert(*at != NULL); /* it has a time, so it is in the list */
+        at = &(*at)->as.listening.next;
+    }
     *at = h->as.listening.next;
     h->as.listening.look_at = EBB_FOREVER;
 }
@@ -158,6 +161,7 @@ static int accept_one(ebb__handle *h) {
 /* Without memory for a stream the descriptor is kept for the next accept. */
 static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
     ebb__listening *a = &h->as.listening;
+    assert(fd >= 0 && a->kept < 0);
     ebb__handle_kind kind = h->kind == EBB__TCP_LISTENER ? EBB__TCP : EBB__PIPE;
     ebb_status st;
     *out = ebb__stream_new(h->loop, a->region, kind, a->site, &st);
@@ -176,6 +180,7 @@ static ebb_status stream_of(ebb__handle *h, int fd, ebb__handle **out) {
 /* An accept waits, and there may be a connection. */
 static void take(ebb__handle *h) {
     ebb__listening *a = &h->as.listening;
+    assert(a->acceptor != NULL && h->state == EBB__HANDLE_OPEN);
     ebb__handle *stream;
     int fd = accept_one(h);
     if (fd < 0) return;

@@ -2,6 +2,7 @@
 #define _GNU_SOURCE     /* SO_REUSEPORT, SO_ATTACH_FILTER */
 #include "loop/listen_address.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <netinet/in.h>
@@ -178,6 +179,7 @@ ebb_status ebb__listen_address_open(ebb_loop *l, const struct sockaddr_storage *
     if (p == NULL) st = EBB_ERR_NOMEM;
     else if ((*fd = open_at(p, first)) < 0) st = ebb__uv_status(-errno);
     if (st == EBB_OK) {
+        assert(!has(p, l->id) || p->share == NULL);
         mark(p, l->id);
         p->users++;
         *out = p;
@@ -233,6 +235,7 @@ uint32_t ebb__listen_address_drain(ebb__listen_address *p, int fd, bool *notice)
 void ebb__listen_address_close(ebb_loop *l, ebb__listen_address *p, int fd) {
     ebb__share *share = p->share;
     lock(share);
+    assert(p->users > 0 && has(p, l->id));
     (void)close(fd);
     mark(p, l->id);
     if (--p->users == 0) {

@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/loop.h"
 
+#include <assert.h>
+
 #include "base/alloc.h"
 #include "base/opts.h"
 #include "loop/handle.h"
@@ -234,6 +236,7 @@ static void block_sigpipe(void) {
 }
 
 ebb_status ebb__loop_init(ebb_loop *l, uv_loop_t *uv, const ebb_loop_opts *opts) {
+    assert(l->rt == NULL && l->internals == 0 && l->next_here == NULL);
     l->id = opts->runtime.runtime_id;
     ebb_status st = id_choose(&l->id);
     if (st != EBB_OK) return st;
@@ -275,7 +278,10 @@ void ebb__loop_fini(ebb_loop *l, uv_close_cb closed) {
     ebb__loop_texts_free(l);
     id_release(l->id);
     ebb_loop **at = &here;
-    while (*at != l) at = &(*at)->next_here;
+    while (*at != l) {
+        assert(*at != NULL); /* it is a loop of this thread */
+        at = &(*at)->next_here;
+    }
     *at = l->next_here;
     ebb__slab_fini(&l->handles, &l->allocator);
     ebb__slab_fini(&l->requests, &l->allocator);
@@ -376,6 +382,7 @@ static bool root_closes(ebb_loop *l) {
 static void internal_closed(uv_handle_t *uv) {
     ebb_loop *l = uv->data;
     ebb_allocator a = l->allocator;
+    assert(l->internals > 0);
     if (--l->internals > 0) return;
     ebb_peer_release(l->peer);
     ebb__free(&a, l, sizeof *l);

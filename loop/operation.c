@@ -1,6 +1,9 @@
 /* Futures of operations: how this layer makes and ends them. */
 #define _POSIX_C_SOURCE 200809L
 #include "future/promise.h"
+
+#include <assert.h>
+
 #include "loop/loop.h"
 
 ebb_future *ebb__loop_failed(ebb_cx *cx, ebb_status st, const char *site) {
@@ -19,11 +22,13 @@ ebb_future *ebb__begin(ebb_loop *l, ebb_cx *cx, const ebb_operation *op, void *a
 }
 
 ebb_status ebb__settle(ebb_loop *l, ebb_future *f, ebb_value v) {
+    assert(f != NULL && l->pending > 0);
     l->pending--;
     return ebb_promise_settle(f, v);
 }
 
 void ebb__reject(ebb_loop *l, ebb_future *f, ebb_status st) {
+    assert(f != NULL && l->pending > 0 && st != EBB_OK);
     l->pending--;
     (void)ebb_promise_reject(f, st);
 }
@@ -36,6 +41,7 @@ ebb_future *ebb__begin_now(ebb_cx *cx, const char *site, ebb_future **failed) {
 }
 
 ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v) {
+    assert(!(f->flags & (EBB__F_SETTLED | EBB__F_FINISHED)));
     f->flags = EBB__F_SETTLED | EBB__F_FINISHED;
     f->value = st == EBB_OK ? v : ebb_value_int(st);
     /* Release: as for every end of a future. */
@@ -47,6 +53,7 @@ ebb_future *ebb__end_now(ebb_future *f, ebb_status st, ebb_value v) {
 
 void ebb__end_later(ebb_loop *l, ebb_future *f, const ebb_operation *op, void *arg) {
     ebb__promise *p = (ebb__promise *)(void *)f;
+    assert(p->op == NULL && !(f->flags & EBB__F_SETTLED));
     p->op = op;
     p->arg = arg;
     ebb__count_as_work(f);

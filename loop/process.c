@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/process.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <signal.h>
 
@@ -32,6 +33,7 @@ static uint64_t budget_of(const ebb__handle *h) {
 
 /* To a process that has not been waited for: its pid, and so its group, is still its own. */
 static int send_signal(ebb__handle *h, int signum) {
+    assert(!h->as.child.exited);
     const ebb__platform *os = h->loop->os;
     int group = h->as.child.group;
     return group != 0 ? os->group_kill(group, signum) : os->process_kill(&h->uv.process, signum);
@@ -79,6 +81,7 @@ static void on_exit_of(uv_process_t *uv, int64_t code, int signum) {
     ebb__handle *h = uv->data;
     ebb__child *c = &h->as.child;
     ebb_future *f = c->waiter;
+    assert(!c->exited && h->state != EBB__HANDLE_FREE); /* the record stays until then */
     c->exited = true;
     /* A group that is not empty keeps its number, and libuv has only just waited for the leader. */
     if (c->group != 0) (void)h->loop->os->group_kill(c->group, SIGKILL);

@@ -22,6 +22,7 @@ void ebb__raw_stream_touch(ebb__raw_stream *w) {
 
 static void clean(ebb_loop *l, ebb__raw_stream *w) {
     if (w->where == NULL) return;
+    assert(*w->where == w);
     *w->where = w->next;
     if (w->next != NULL) w->next->where = w->where;
     else if (l->dirty_last == &w->next) l->dirty_last = w->where;
@@ -75,6 +76,7 @@ ebb_status ebb__raw_stream_init(ebb__raw_stream *w, ebb_cx *cx, ebb_stream s, co
 static void raw_closed(uv_handle_t *uv) {
     ebb__handle *h = uv->data;
     ebb__raw_stream *w = h->as.stream.raw;
+    assert(w->handle == NULL && w->where == NULL && !w->reading);
     ebb__handle_free(h);
     w->ops->closed(w->ctx);
 }
@@ -156,6 +158,7 @@ static void on_written(uv_write_t *uv, int code) {
 
 ebb_status ebb__raw_stream_write(ebb__raw_stream *w, char *rest, size_t n) {
     if (w->handle == NULL) return EBB_ERR_CLOSED;
+    assert(!w->writing);
     uv_buf_t buf = uv_buf_init(rest, (unsigned)n);
     w->write.data = w;
     int code = w->handle->loop->os->write(&w->write, &w->handle->uv.stream, &buf, 1, on_written);

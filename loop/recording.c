@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/recording.h"
 
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <sys/file.h>
@@ -78,7 +79,8 @@ static void thread_main(void *arg) {
 
 static void append(void *ctx, const void *bytes, size_t n) {
     sheet *s = ctx;
-    if (n > s->room - s->n) return; /* never: a buffer has room for the whole ring */
+    assert(n <= s->room - s->n); /* a buffer has room for the whole ring */
+    if (n > s->room - s->n) return;
     memcpy(s->full + s->n, bytes, n);
     s->n += n;
 }

@@ -144,6 +144,7 @@ static void reading_ended(ebb__handle *h, ebb_status st) {
 /* Another thread has cancelled the read while the bytes arrived: they are kept for the next read. */
 static void keep(ebb__handle *h, const char *from, size_t n) {
     ebb__stream *s = &h->as.stream;
+    assert(s->kept == NULL && s->kept_at == s->kept_n);
     s->kept = ebb__alloc(&h->loop->allocator, n);
     if (s->kept == NULL) {
         reading_ended(h, EBB_ERR_NOMEM);
@@ -157,6 +158,7 @@ static void keep(ebb__handle *h, const char *from, size_t n) {
 static void took(ebb__handle *h, size_t n) {
     ebb__stream *s = &h->as.stream;
     ebb_future *f = s->reader;
+    assert(f != NULL && n <= s->room); /* libuv had a buffer, so a reader waits */
     s->reader = NULL;
     s->filled = n == s->room;
     if (ebb__settle(h->loop, f, ebb_value_int((int64_t)n)) != EBB_OK) keep(h, s->into, n);
@@ -201,6 +203,7 @@ static void read_start(ebb__handle *h) {
 
 static void read_kept(ebb__handle *h) {
     ebb__stream *s = &h->as.stream;
+    assert(s->reader != NULL && s->kept_at < s->kept_n);
     size_t left = s->kept_n - s->kept_at, n = s->room < left ? s->room : left;
     memcpy(s->into, s->kept + s->kept_at, n);
     s->kept_at += n;

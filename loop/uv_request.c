@@ -2,6 +2,8 @@
 #define _POSIX_C_SOURCE 200809L
 #include "loop/uv_request.h"
 
+#include <assert.h>
+
 ebb_status ebb__request_reserve(ebb_loop *l) {
     return ebb__slab_ready(&l->requests) ? EBB_OK : ebb__slab_reserve(&l->requests, &l->allocator);
 }
@@ -10,6 +12,7 @@ ebb__uv_request *ebb__request_take(ebb_cx *cx, ebb_loop *l, ebb__handle *h, cons
                                    const char *site) {
     uint32_t i = ebb__slab_take(&l->requests);
     ebb__uv_request *r = ebb__slab_at(&l->requests, i);
+    assert(r->index == 0);
     r->index = i;
     r->loop = l;
     r->future = NULL;
@@ -38,6 +41,7 @@ ebb__uv_request *ebb__request_new(ebb_cx *cx, ebb_loop *l, ebb__handle *h, const
 
 void ebb__request_free(ebb__uv_request *r) {
     uint32_t i = r->index;
+    assert(i != 0 && r->future == NULL); /* its future has ended, or the loop would count it for ever */
     r->index = 0;
     ebb__slab_give(&r->loop->requests, i);
 }

@@ -15,6 +15,7 @@ static void send_queued(ebb__handle *h);
 
 static void push(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
+    assert(r->handle == h && (s->first == NULL) == (s->last == NULL));
     r->prev = s->last;
     r->next = NULL;
     if (s->last != NULL) s->last->next = r;
@@ -24,6 +25,7 @@ static void push(ebb__handle *h, ebb__uv_request *r) {
 
 static void take_out(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
+    assert(r->prev != NULL ? r->prev->next == r : s->first == r);
     if (r->prev != NULL) r->prev->next = r->next;
     else s->first = r->next;
     if (r->next != NULL) r->next->prev = r->prev;
@@ -44,6 +46,7 @@ void ebb__writes_fail(ebb__handle *h, ebb_status st) {
 /* ---- sending --------------------------------------------------------------------------------------------- */
 
 static void sent(ebb__uv_request *r, size_t n) {
+    assert(n <= r->as.write.n);
     r->as.write.from += n;
     r->as.write.n -= n;
 }
@@ -63,6 +66,7 @@ static void on_chunk(uv_write_t *uv, int code) {
 /* The chunk counts as sent: a write ends when its last chunk does. */
 static ebb_status send_chunk(ebb__handle *h, ebb__uv_request *r) {
     ebb__stream *s = &h->as.stream;
+    assert(s->chunk == NULL && s->first == r);
     s->chunk = ebb__alloc(&h->loop->allocator, CHUNK);
     if (s->chunk == NULL) return EBB_ERR_NOMEM;
     s->chunk_n = r->as.write.n < CHUNK ? r->as.write.n : CHUNK;

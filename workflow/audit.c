@@ -1,6 +1,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "workflow/audit.h"
 
+#include <assert.h>
 #include <inttypes.h>
 #include <openssl/evp.h>
 #include <stdio.h>
@@ -60,6 +61,7 @@ bool ebb__audit_hash(const char *line, size_t n, uint8_t out[EBB__AUDIT_HASH]) {
 
 /* All fields of a line fit: EBB__AUDIT_LINE is their sum. */
 static void put_bytes(ebb_audit *a, const char *text, size_t n) {
+    assert(a->n <= sizeof a->line && n <= sizeof a->line - a->n);
     if (n > sizeof a->line - a->n) n = sizeof a->line - a->n;
     memcpy(a->line + a->n, text, n);
     a->n += n;
@@ -127,6 +129,7 @@ static void put_string(ebb_audit *a, const char *text) {
 
 /* Keys are constants of this layer, and need no escapes. */
 static void put_key(ebb_audit *a, const char *key) {
+    assert(a->n > 0); /* the brace of its object */
     put(a, a->line[a->n - 1] == '{' ? "\"" : ",\"");
     put(a, key);
     put(a, "\":");
@@ -220,6 +223,8 @@ static void put_workflow(ebb_audit *a, const ebb__audit_entry *e) {
 /* ---- lines ------------------------------------------------------------------------------------------- */
 
 static ebb_status write_line(ebb_audit *a, const ebb__audit_entry *e) {
+    assert(e->event > EBB__WE_NONE && e->event < EBB__WF_EVENTS);
+    assert((e->number == 0) == (e->event == EBB__WE_STARTED)); /* every other line is a workflow's */
     uint8_t hash[EBB__AUDIT_HASH];
     const char *code = e->code != NULL ? e->code : ebb__wf_events[e->event].code;
     a->n = 0;

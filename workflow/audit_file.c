@@ -4,6 +4,7 @@
  * half way is undone at once. While undoing fails too, nothing else is written. */
 #define _POSIX_C_SOURCE 200809L
 #define _DEFAULT_SOURCE /* flock */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <inttypes.h>
@@ -35,6 +36,7 @@ static ebb_status mend(log_file *f) {
 
 static ebb_status append(void *ctx, const char *line, size_t n) {
     log_file *f = ctx;
+    assert(n > 0 && line[n - 1] == '\n'); /* the file has only complete lines */
     ebb_status st = f->torn ? mend(f) : EBB_OK;
     size_t done = 0;
     while (st == EBB_OK && done < n) {
@@ -120,6 +122,7 @@ static bool is_start(const ebb__audit_line *line) {
 
 static ebb_status take_line(past *p, const char *bytes, size_t n) {
     ebb_audit *a = p->audit;
+    assert(!p->file->torn); /* nothing follows a torn line */
     ebb__audit_line line;
     char why[EBB__AUDIT_WHY];
     ebb_status st = ebb__audit_line_read(bytes, n, &line, why);

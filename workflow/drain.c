@@ -13,6 +13,7 @@ static ebb_status finish(ebb_drain *d, ebb_status st) {
                          {"status", ebb_status_name(st), 0},
                          {"done", NULL, d->done},
                          {"total", NULL, d->total}};
+    assert(!d->ended && !d->wf->ended); /* a workflow ends after its handlers */
     d->ended = true;
     d->status = st;
     ebb__wf_catch_up(d->wf);
@@ -36,6 +37,7 @@ static ebb_status run(ebb_cx *cx, void *state) {
 }
 
 void ebb__wf_handlers_wake(ebb_cx *cx, ebb__wf *wf) {
+    assert(may_run(wf));
     for (ebb_drain *d = wf->handlers; d != NULL; d = d->next) {
         ebb__rt_standby(wf->rt, -1);
         (void)ebb_task_wake(cx, d->task);

@@ -13,6 +13,7 @@ static const char *what_of(ebb__leak_kind what) {
 }
 
 static bool room(ebb__wf *wf) {
+    assert(wf->leaks_n <= wf->leaks_room && wf->leaks_n < wf->leak_count); /* counted before it is kept */
     if (wf->leaks_n < wf->leaks_room) return true;
     uint32_t more = wf->leaks_room == 0 ? 4 : 2 * wf->leaks_room;
     ebb_workflow_leak *leaks = ebb__resize(ebb__rt_allocator(wf->rt), wf->leaks,

@@ -2,6 +2,7 @@
 #define _POSIX_C_SOURCE 200809L
 #include "workflow/service.h"
 
+#include <assert.h>
 #include <signal.h>
 #include <stdio.h>
 
@@ -58,6 +59,7 @@ void ebb__service_request(service *s, ebb_cx *cx, ebb_cancel_kind kind, const ch
 /* Only once: a third signal does not take the finalizers' time, which the second has granted. If the work has ended
  * by itself there is no workflow to force, but its region is forced. */
 static void force(service *s, ebb_cx *cx, const char *message) {
+    assert(s->signalled); /* by an earlier signal */
     if (s->forced) return;
     s->forced = true;
     if (s->n > 0)

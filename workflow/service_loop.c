@@ -1,5 +1,6 @@
 /* Loops of a service after the first. */
 #define _POSIX_C_SOURCE 200809L
+#include <assert.h>
 #include <inttypes.h>
 #include <stdio.h>
 
@@ -189,6 +190,7 @@ static ebb_status send_order(ebb_cx *cx, void *arg) {
     const ebb__order *o = arg;
     ebb__service *s = o->service;
     ebb_future *done[EBB__SERVICE_LOOPS];
+    assert(s->n <= EBB__SERVICE_LOOPS);
     for (uint32_t i = 0; i < s->n; i++) {
         done[i] = ebb_peer_run(cx, ebb_loop_peer(s->branches[i].loop), o->body, &s->branches[i]);
     }
@@ -272,6 +274,7 @@ static ebb_status hold(ebb_cx *cx, void *arg) {
     }
     ebb_status st = ebb_await(cx, b->far, NULL);
     if (st == EBB_PENDING) return st;
+    assert(b->held && !b->closed);
     b->status = st;
     b->closed = true;
     (void)ebb_task_wake(cx, b->stand_in);
@@ -301,6 +304,7 @@ static ebb_status stand_in(ebb_cx *cx, void *arg) {
 
 static ebb_status set_up(ebb__service *s, ebb_cx *cx, uint32_t n) {
     const ebb_allocator *a = &s->opts.loop.runtime.allocator;
+    assert(s->n == 0 && n > 0 && n < EBB__SERVICE_LOOPS); /* beside the first loop */
     ebb__wf *wf = NULL;
     ebb_status st = ebb__share_init(&s->share, *a, n + 1);
     if (st != EBB_OK) return st;

@@ -32,6 +32,7 @@ static uint32_t chain_of(const ebb__wf *wf, ebb_reason out[EBB_CHAIN_DEPTH]) {
         }
     }
     if (n == 1) n++;
+    assert(n >= 2 && n <= EBB_CHAIN_DEPTH);
     out[n - 1] = wf->root;
     return n;
 }
@@ -48,6 +49,7 @@ ebb_reason ebb__wf_root_cause(const ebb__wf *wf, const ebb_reason *why) {
 
 static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflow_state from,
                  const ebb__fact *facts, size_t n) {
+    assert(n <= EBB__AUDIT_FACTS);
     if (wf->audit == NULL) return;
     ebb_reason chain[EBB_CHAIN_DEPTH];
     ebb__audit_entry e = {.event = event,
@@ -73,6 +75,8 @@ static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflo
 }
 
 void ebb__wf_remark(ebb__wf *wf, ebb__wf_event event, const ebb__fact *facts, size_t n) {
+    assert(event == EBB__WE_EVIDENCE ||
+           ebb__wf_legal(wf->state, event, wf->state)); /* evidence is the host's */
     line(wf, event, NULL, wf->state, facts, n);
 }
 
@@ -103,6 +107,7 @@ ebb_status ebb__wf_do(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const ebb__
     ebb_status st = ebb__wf_step(wf->state, trigger, &move);
     if (st != EBB_OK) return ebb__wf_refuse(wf, trigger, st, "");
     ebb_workflow_state from = wf->state;
+    assert(move->to == 0 || move->to > from); /* a workflow never goes back */
     if (move->to != 0) wf->state = (ebb_workflow_state)move->to;
     if (ebb__wf_is_final(wf->state)) wf->ended_at = ebb__now(wf->rt);
     wf->in_flight = ebb__wf_in_flight_now(wf);

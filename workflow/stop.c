@@ -22,6 +22,7 @@ void ebb__wf_meet(ebb__wf *wf) {
     uint64_t budget = wf->end - wf->requested_at;
     uint64_t after = wf->own_cancel_at == 0 ? budget / 5 * 3 : wf->own_cancel_at;
     wf->cancel_at = wf->requested_at + (after < budget ? after : budget);
+    assert(wf->requested_at <= wf->cancel_at && wf->cancel_at <= wf->end);
 }
 
 /* The first reason stays, unless a later one is more severe. A workflow that has ended refuses the request. */
@@ -42,6 +43,7 @@ static ebb_status absorb(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
 ebb_status ebb__wf_request(ebb_cx *cx, ebb__wf *wf, const ebb_reason *why) {
     const ebb__region *r = ebb__wf_region(wf);
     if (wf->state != EBB_WORKFLOW_IDLE) return absorb(cx, wf, why);
+    assert(!wf->completing && !wf->ended && wf->epoch == 0);
     wf->requested_at = ebb__now(wf->rt);
     wf->end = ebb__wf_after(wf->requested_at, wf->own_budget);
     wf->reason = *why;
@@ -131,6 +133,7 @@ static uint64_t kept_part(const ebb__wf *wf) {
 void ebb__wf_release(ebb_cx *cx, ebb__wf *wf) {
     ebb__region *r;
     uint64_t grace = (wf->completing ? wf->own_budget / 10 : kept_part(wf)) / 2;
+    assert(!wf->ended && (wf->completing || wf->state > EBB_WORKFLOW_DRAINING));
     if (wf->released) return;
     wf->released = true;
     if (ebb__region_get(wf->rt, wf->operators, &r) != EBB_OK) return;
@@ -149,6 +152,7 @@ static bool is_covered(const ebb__region *r, ebb_cancel_kind kind, uint64_t dead
 /* Cancels what is in flight. Unless an operator decides at the end of the budget, the kernel forces the work then: a
  * little later than the supervisor, which logs the timeout. */
 void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
+    assert(wf->cancelled && wf->state == EBB_WORKFLOW_DRAINING);
     const ebb__region *r = ebb__wf_region(wf);
     bool own = wf->type->cancel_as != EBB_CANCEL_NONE;
     ebb_cancel_kind kind = own ? wf->type->cancel_as : (ebb_cancel_kind)wf->root.kind;
@@ -162,6 +166,7 @@ void ebb__wf_cancel(ebb_cx *cx, ebb__wf *wf) {
 
 /* Nothing is in flight any more: this only bounds the finalizers. After an overdue drain their part starts now. */
 void ebb__wf_bound(ebb_cx *cx, ebb__wf *wf) {
+    assert(wf->state == EBB_WORKFLOW_FINALIZING && wf->released);
     const ebb__region *r = ebb__wf_region(wf);
     if (r == NULL) return;
     uint64_t from = wf->end > ebb__now(wf->rt) ? wf->end : ebb__now(wf->rt);
@@ -184,6 +189,7 @@ static void force_region(ebb_cx *cx, ebb__wf *wf) {
 }
 
 void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by) {
+    assert(wf->state == EBB_WORKFLOW_DRAINING && !wf->released);
     wf->timed_out = true;
     wf->forced = trigger == EBB__T_FORCE;
     (void)ebb__wf_do(cx, wf, trigger, &(ebb__fact){"by", by, 0}, wf->forced ? 1 : 0);
@@ -195,6 +201,7 @@ void ebb__wf_force(ebb_cx *cx, ebb__wf *wf, ebb__trigger trigger, const char *by
 
 /* The finalizers' time ends now. */
 static ebb_status force_finalizers(ebb_cx *cx, ebb__wf *wf, const char *by) {
+    assert(wf->state == EBB_WORKFLOW_FINALIZING && !wf->ended);
     ebb_budget none = {ebb__now(wf->rt), EBB_POLLS_UNBOUNDED, 0};
     wf->forced = true;
     ebb_status st = ebb__wf_do(cx, wf, EBB__T_FORCE, &(ebb__fact){"by", by, 0}, 1);

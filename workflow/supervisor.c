@@ -114,6 +114,7 @@ static bool outer_goes_first(const ebb__wf *wf, const ebb__region *drain) {
 /* Makes one step, if one is due. The hook of an overdue drain may change the regions: that is for the next step. */
 static bool drain(ebb_cx *cx, ebb__wf *wf, const view *v) {
     uint64_t now = ebb__now(wf->rt);
+    assert(wf->state == EBB_WORKFLOW_DRAINING && !wf->released);
     ebb__wf_meet(wf);
     if (outer_goes_first(wf, v->drain)) return false;
     bool requested = ebb__region_request(v->region) != 0;
@@ -156,6 +157,7 @@ void ebb__wf_closed(void *arg, const ebb_region_report *report) {
         ebb__wf_free(wf);
         return;
     }
+    assert(wf->completing ? wf->state == EBB_WORKFLOW_IDLE : wf->state == EBB_WORKFLOW_FINALIZING);
     wf->status = report->status;
     if (wf->completing) {
         ebb__fact facts[] = {{"left", NULL, wf->leak_count}, {"status", ebb_status_name(report->status), 0}};
@@ -167,7 +169,6 @@ void ebb__wf_closed(void *arg, const ebb_region_report *report) {
                              {"absorbed", NULL, wf->absorbed},
                              {"status", ebb_status_name(report->status), 0},
                              {"error", ebb__wf_error_name(EBB_ERR_CANCEL_LEAK), 0}};
-        assert(wf->state == EBB_WORKFLOW_FINALIZING);
         bool leak = wf->leak_count > 0;
         (void)ebb__wf_do(cx, wf, leak ? EBB__T_LEAK : EBB__T_FINISH, facts, leak ? 6 : 5);
     }
@@ -179,6 +180,7 @@ void ebb__wf_closed(void *arg, const ebb_region_report *report) {
 
 ebb_status ebb__wf_supervise(ebb_cx *cx, void *state) {
     ebb__wf *wf = state;
+    assert(!wf->ended); /* it keeps the region open */
     ebb__clock_refresh(wf->rt);
     for (;;) {
         view v;

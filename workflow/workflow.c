@@ -42,6 +42,7 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
 
 void ebb__wf_free(ebb__wf *wf) {
     ebb_runtime *rt = wf->rt;
+    assert(wf->index != 0 && wf->leaks_n <= wf->leak_count);
     ebb__wf_handlers_free(wf);
     ebb__free(ebb__rt_allocator(rt), wf->leaks, wf->leaks_room * sizeof *wf->leaks);
     uint32_t i = wf->index;
@@ -328,6 +329,7 @@ static ebb_status join(ebb_cx *cx, ebb_workflow workflow, ebb_workflow_report *o
     end_when_idle(cx, wf);
     if (cx == ebb_runtime_host(wf->rt)) return EBB_PENDING;
     if (ebb_checkpoint(cx) != EBB_OK) return EBB_CANCELLED;
+    assert(wf->joiner.cx == NULL && !wf->ended);
     ebb_status began = ebb_wait_begin(cx, &wf->joiner, &joining, wf);
     return began == EBB_OK ? EBB_PENDING : began;
 }
