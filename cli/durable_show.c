@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "cli/line.h"
-#include "durable/event.h"
+#include "durable/info_json.h"
 
 enum { BLOB_SHOWN = 200, EVENT_SHOWN = 160, TIME_ROOM = 32 };
 
@@ -57,17 +57,6 @@ static const char *time_text(uint64_t ns, char out[TIME_ROOM]) {
 
 /* ---- JSON -------------------------------------------------------------------------------------------- */
 
-/* Bytes that are no UTF-8 become question marks. */
-static json_t *json_text(const char *s) {
-    json_t *j = json_string(s);
-    char *copy = j == NULL ? strdup(s) : NULL;
-    if (copy == NULL) return j;
-    ebb__make_plain(copy);
-    j = json_string(copy);
-    free(copy);
-    return j;
-}
-
 static void put(json_t *to, const char *name, json_t *value) {
     (void)json_object_set_new(to, name, value);
 }
@@ -83,34 +72,6 @@ static void print_json(json_t *j) {
     json_decref(j);
 }
 
-static json_t *json_of(const ebb_instance_info *i) {
-    json_t *j = json_object();
-    put(j, "id", json_text(i->id));
-    put(j, "name", json_text(i->name));
-    put(j, "parent", json_text(i->parent));
-    put_number(j, "version", i->version);
-    put(j, "state", json_string(ebb_instance_state_name(i->state)));
-    put(j, "unserved", json_boolean(i->unserved));
-    put_number(j, "execution", i->execution);
-    put_number(j, "turn", i->turn);
-    put_number(j, "started", i->started);
-    put_number(j, "ended", i->ended);
-    put(j, "text", json_text(i->text));
-    put(j, "custom", ebb__blob_json(i->custom));
-    return j;
-}
-
-static void put_outcome(json_t *j, const ebb_instance_info *i) {
-    put(j, "input", ebb__blob_json(i->input));
-    put(j, "output", ebb__blob_json(i->output));
-    if (i->failure.code == NULL) return;
-    json_t *f = json_object();
-    put(f, "code", json_text(i->failure.code));
-    put(f, "message", json_text(i->failure.message));
-    put(f, "details", ebb__blob_json(i->failure.details));
-    put(j, "failure", f);
-}
-
 void ebb__durable_show_count(const char *name, uint64_t n, bool dry_run) {
     json_t *j = json_object();
     put_number(j, name, n);
@@ -120,9 +81,9 @@ void ebb__durable_show_count(const char *name, uint64_t n, bool dry_run) {
 
 void ebb__durable_show_replay(const char *id, uint64_t turns, const char *difference) {
     json_t *j = json_object();
-    put(j, "id", json_text(id));
+    put(j, "id", ebb__text_json(id));
     put_number(j, "turns", turns);
-    put(j, "difference", json_text(difference));
+    put(j, "difference", ebb__text_json(difference));
     print_json(j);
 }
 
@@ -165,9 +126,7 @@ void ebb__durable_show(const ebb_instance_info *i, bool json) {
         print_info(i);
         return;
     }
-    json_t *j = json_of(i);
-    put_outcome(j, i);
-    print_json(j);
+    print_json(ebb__info_json(i, true));
 }
 
 /* ---- tables ------------------------------------------------------------------------------------------ */
@@ -183,8 +142,7 @@ void ebb__durable_show_header(void) {
 void ebb__durable_show_row(const ebb_instance_info *i, uint32_t depth, bool json) {
     char began[TIME_ROOM], ended[TIME_ROOM];
     if (json) {
-        json_t *j = json_of(i);
-        print_json(j);
+        print_json(ebb__info_json(i, false));
         return;
     }
     printf("%-*s %-*s %-*s ", WIDE_STATE, ebb_instance_state_name(i->state), WIDE_TIME,
@@ -203,11 +161,5 @@ void ebb__durable_show_event(const ebb_history_event *e, bool json) {
         putchar('\n');
         return;
     }
-    json_t *j = json_object();
-    put_number(j, "number", e->number);
-    put_number(j, "turn", e->turn);
-    put_number(j, "at", e->at);
-    put(j, "kind", json_string(e->kind));
-    put(j, "event", json_loads(e->json, JSON_ALLOW_NUL, NULL));
-    print_json(j);
+    print_json(ebb__history_event_json(e));
 }

@@ -137,7 +137,7 @@ size_t ebb__event_say(const ebb__event *e, char *out, size_t room);
 /* The fields of an event as a JSON object, 0-terminated, in the arena. Blobs that are JSON stand as they are, UTF-8 as a
  * string, others as {"base64":"..."}. NULL: no memory. */
 const char *ebb__event_json(ebb__arena *arena, const ebb__event *e);
-/* A blob as tools show it: what it says if it is JSON, else a string, else {"base64": ...}. NULL: no memory. */
+/* A blob as tools show it: what it says if it is JSON of at most EBB__JSON_DEPTH levels, else a string, else {"base64": ...}. NULL: no memory. */
 struct json_t;
 struct json_t *ebb__blob_json(ebb_blob b);
 

@@ -6,6 +6,7 @@
 
 #include "base/text.h"
 #include "durable/event.h"
+#include "durable/info_json.h"
 
 typedef enum say_type { NUMBER, TEXT, STATUS, BLOB, EVENTS, SEED } say_type;
 
@@ -126,7 +127,9 @@ static json_t *base64(const uint8_t *at, size_t n) {
 
 json_t *ebb__blob_json(ebb_blob b) {
     if (b.n == 0) return json_null();
-    json_t *j = json_loadb(b.at, b.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL);
+    json_t *j = ebb__json_is_shallow(b.at, b.n)
+                    ? json_loadb(b.at, b.n, JSON_DECODE_ANY | JSON_ALLOW_NUL, NULL)
+                    : NULL;
     if (j == NULL) j = json_stringn(b.at, b.n);
     return j != NULL ? j : base64(b.at, b.n);
 }

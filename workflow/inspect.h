@@ -2,6 +2,7 @@
  *
  * inspect.c           the socket and its readers
  *   inspect_tree.c      one loop as JSON
+ *   inspect_drains.c    its workflows
  *
  * A reader sends the line EBB__INSPECT_REQUEST and gets one line, a JSON object; it may ask again. The answer has a
  * bounded size for each loop, and says what it has left out. Nothing here is a task: readers are no work, so that
@@ -33,6 +34,12 @@ __attribute__((format(printf, 2, 3))) void ebb__inspect_say(ebb__inspect_text *t
 /* A JSON string; null for NULL. */
 void ebb__inspect_string(ebb__inspect_text *t, const char *s);
 void ebb__inspect_text_free(ebb__inspect_text *t);
+
+/* The members "workflows" and "workflows_left_out" of a loop: what each workflow does, and a drain's time and handlers. */
+void ebb__inspect_workflows(ebb__inspect_text *t, const ebb_runtime *rt);
+/* The members of one of them. */
+struct ebb__wf;
+void ebb__inspect_workflow(ebb__inspect_text *t, struct ebb__wf *wf);
 
 /* The loop of `cx` as a JSON object. Measures its polls from now on, for a while. */
 void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position);

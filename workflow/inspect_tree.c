@@ -249,6 +249,7 @@ void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32
     say_numbers(t, rt);
     say_polls(t, rt);
     if (ebb__loop_of(cx, &l) == EBB_OK) say_counters(t, l);
+    ebb__inspect_workflows(t, rt);
     say_tree(&w);
     say_busiest(&w);
     ebb__inspect_say(t, "}");

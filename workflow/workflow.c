@@ -40,6 +40,13 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out) {
     return (*out)->index == 0 ? EBB_ERR_STALE : EBB_OK;
 }
 
+void ebb__wf_each(const ebb_runtime *rt, bool (*each)(void *ctx, ebb__wf *wf), void *ctx) {
+    const ebb__workflows *w = workflows_at(rt);
+    for (uint32_t i = 1; w != NULL && i < w->slab.used; i++) {
+        if (at(w, i)->index != 0 && !each(ctx, at(w, i))) return;
+    }
+}
+
 void ebb__wf_free(ebb__wf *wf) {
     ebb_runtime *rt = wf->rt;
     assert(wf->index != 0 && wf->leaks_n <= wf->leak_count);

@@ -116,6 +116,8 @@ ebb_status ebb__wf_find(ebb_cx *cx, ebb_workflow id, ebb__wf **out);
 ebb_workflow ebb__workflow_open_under(ebb_cx *cx, const ebb_workflow_opts *given, uint64_t number,
                                       const char *site);
 ebb_workflow ebb__wf_id(const ebb__wf *wf);
+/* Calls `each` with every workflow of a runtime that can still be named, until it returns false. */
+void ebb__wf_each(const ebb_runtime *rt, bool (*each)(void *ctx, ebb__wf *wf), void *ctx);
 /* The innermost workflow that contains a region, or whose region it is; NULL: none. */
 ebb__wf *ebb__wf_around(const ebb_runtime *rt, const ebb__region *r);
 /* The next outer workflow; NULL: none. */

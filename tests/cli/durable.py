@@ -311,6 +311,14 @@ class Suite:
         self.bad("--input has more than 2097152 bytes", "start", "nobody", "--input", "@" + str(big), code=USAGE)
         self.bad("can't open /no/such", "start", "nobody", "--input", "@/no/such", code=USAGE)
 
+    def test_what_is_nested_deeply_is_shown_as_its_text(self):
+        """JSON is parsed by recursion, and the command does so on a small stack."""
+        inputs = {depth: "[" * depth + "]" * depth for depth in (64, 65, 2000)}
+        for depth, text in inputs.items():
+            one = self.start("nobody", "--input", text, suffix=str(depth))
+            self.assertEqual(self.one("status", one)["input"], json.loads(text) if depth == 64 else text)
+            self.good("delete", one, "--force")
+
     def test_sigterm_hands_work_over(self):
         ran = Path(self.dir.name, "ran")
         with self.worker("--load", APP, "--activity", "charge=touch '%s'; exec sleep 600" % ran):

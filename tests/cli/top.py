@@ -92,6 +92,11 @@ class WithServices(unittest.TestCase):
             self.assertRegex(p.stdout.readline(), r"^ready \d+$")
         return p
 
+    def service(self):
+        p = self.start(SERVICE, "--port", 0, "--inspect", self.path, "--budget", 4000)
+        port = until("its port", lambda: re.search(r"(\d+)\s*$", p.stdout.readline()))
+        return p, int(port.group(1))
+
     def reader(self):
         r = Reader(self.path)
         self.addCleanup(r.close)
@@ -116,10 +121,31 @@ class Snapshots(WithServices):
         self.assertTrue(all(n["doing"] == "parked" for n in tasks if "crowd.c" in n["site"]))
         self.assertEqual(loop["left_out"], {"regions": 0, "tasks": 0})
         self.assertEqual(regions[0]["depth"], 0)
+        shutdown, = loop["workflows"]
+        self.assertEqual((shutdown["type"], shutdown["state"], shutdown["region"]),
+                         ("lifecycle_shutdown", "IDLE", regions[0]["region"]))
+        self.assertEqual((shutdown["budget_ms"], loop["workflows_left_out"]), (5000, 0))
         self.assertEqual(loop["fibers"]["alive"], 1)
         self.assertGreater(loop["measured"]["polls"], 0)
         slept = [n for n in tasks if n.get("polls", 0) > 0]
         self.assertTrue(slept and slept[0]["waits"], slept)
+
+    def test_a_drain_is_in_the_snapshot_with_its_budget_and_handlers(self):
+        p, port = self.service()
+        reader = self.reader()
+        client = socket.create_connection(("127.0.0.1", port))
+        self.addCleanup(client.close)
+        client.sendall(b"work 60000\n")
+        until("the work", lambda: any("server.c" in n["site"] and n.get("doing") == "sleep"
+                                      for n in reader.ask()["loops"][0]["tree"]))
+        p.send_signal(signal.SIGTERM)
+        shutdown = until("the drain", lambda: next(
+            (w for w in reader.ask()["loops"][0]["workflows"] if w["state"] == "DRAINING"), None))
+        self.assertEqual((shutdown["request"], shutdown["message"]), ("USER", "SIGTERM"))
+        self.assertLess(shutdown["elapsed_ms"], shutdown["budget_ms"])
+        self.assertGreater(shutdown["in_flight"], 0)
+        self.assertFalse(shutdown["forced"] or shutdown["overdue"])
+        self.assertTrue(all(h["site"] for h in shutdown["handlers"]))
 
     def test_all_loops_are_in_one_snapshot(self):
         p = self.crowd(loops=3)
@@ -376,11 +402,6 @@ class Terminal(WithServices):
 
     def press(self, *keys):
         self.tmux("send-keys", "-t", "t", *keys)
-
-    def service(self):
-        p = self.start(SERVICE, "--port", 0, "--inspect", self.path, "--budget", 4000)
-        port = until("its port", lambda: re.search(r"(\d+)\s*$", p.stdout.readline()))
-        return p, int(port.group(1))
 
     def test_a_service_under_load_is_shown_sorted_folded_and_paged(self):
         _, port = self.service()
