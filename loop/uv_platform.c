@@ -1,12 +1,11 @@
 /* The platform of libuv and the system. */
 #define _POSIX_C_SOURCE 200809L
-#define _GNU_SOURCE     /* accept4, getrandom, RTLD_NEXT */
+#define _GNU_SOURCE     /* accept4, getrandom */
 #include <errno.h>
 #include <sys/random.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
-#include "fiber/sanitizer.h"
 #include "loop/listen_address.h"
 #include "loop/platform.h"
 
@@ -21,37 +20,6 @@ const ebb__platform *ebb__platform_set(const ebb__platform *p) {
     here = p;
     return before;
 }
-
-/* ---- what ThreadSanitizer does not see ------------------------------------------------------------------- */
-
-#if EBB__TSAN
-#include <dlfcn.h>
-#include <sanitizer/linux_syscall_hooks.h>
-#include <stdarg.h>
-#include <stdatomic.h>
-#include <sys/syscall.h>
-
-/* libuv closes descriptors by syscall(). ThreadSanitizer sees those that make them, but not that, and reports the next
- * thread to get the number as racing with the one that had it before. libuv finds this function before the C
- * library's. */
-long syscall(long number, ...) {
-    static _Atomic(long (*)(long, ...)) real;
-    long a[6];
-    va_list args;
-    va_start(args, number);
-    for (int i = 0; i < 6; i++) a[i] = va_arg(args, long);
-    va_end(args);
-    if (atomic_load(&real) == NULL) {
-        union {
-            void *from;
-            long (*to)(long, ...);
-        } found = {dlsym(RTLD_NEXT, "syscall")};
-        atomic_store(&real, found.to);
-    }
-    if (number == SYS_close) __sanitizer_syscall_pre_close(a[0]);
-    return atomic_load(&real)(number, a[0], a[1], a[2], a[3], a[4], a[5]);
-}
-#endif
 
 /* ---- what libuv does not have ---------------------------------------------------------------------------- */
 
