@@ -278,17 +278,25 @@ static ebb_status check_options(const ebb__store_url *u, char *text, size_t room
     return st;
 }
 
+/* A host as an option is looked up like one before the path; libpq would wait for its name. */
+static void take_host(ebb__store_url *u) {
+    const char *host = ebb__store_url_option(u, "host");
+    if (host != NULL && *host != '/') u->host = host;
+}
+
 static ebb_status parse(ebb__postgres *s, const ebb_store_opts *o, char *text, size_t room) {
     ebb_status st = ebb__store_url_parse(&s->arena, o->url, &s->url, text, room);
     if (st != EBB_OK) return st;
     st = check_options(&s->url, text, room);
     if (st != EBB_OK) return st;
     s->synchronous = ebb__store_url_option(&s->url, "synchronous_commit");
+    take_host(&s->url);
     if (o->listen_url == NULL) {
         s->listen_url = s->url;
         return EBB_OK;
     }
     st = ebb__store_url_parse(&s->arena, o->listen_url, &s->listen_url, text, room);
+    take_host(&s->listen_url);
     return st == EBB_OK ? check_options(&s->listen_url, text, room) : st;
 }
 

@@ -72,8 +72,10 @@ struct ebb__postgres_lane {
     ebb__postgres_member *batch; /* EBB__POSTGRES_BATCH; NULL: the lane that listens */
     uint32_t n, at;              /* members; those whose result has come */
     uint32_t statements;         /* of the batch */
-    uint32_t skip; /* results before those of the batch: of hints and claims that are given back */
-    uint32_t most; /* members of the next batch: less after a commit that has failed */
+    uint32_t skip;     /* results before those of the batch: of hints and claims that are given back */
+    ebb_status before; /* of these */
+    bool head;         /* the result of the batch's durability is to come */
+    uint32_t most;     /* members of the next batch: less after a commit that has failed */
     bool ready, sending, writes;
     bool broken;       /* the batch is rolled back */
     ebb_status commit; /* EBB_OK; why the commit failed */
@@ -176,6 +178,10 @@ void ebb__postgres_lane_fail(ebb__postgres_lane *l, ebb_status st, const char *t
 void ebb__postgres_lane_refuse(ebb__postgres_lane *l, ebb_status st, const char *text);
 /* What a statement's failure means. Retryable: EBB_ERR_UNAVAILABLE. */
 ebb_status ebb__postgres_status_of(const char *sqlstate);
+
+/* Of $1, for this transaction; told to ebb_v1.clock, which would not have it off. */
+#define EBB__POSTGRES_SET_DURABILITY                                                                         \
+    "SELECT set_config('synchronous_commit', $1::text, true), set_config('ebb.synchronous', $1::text, true)"
 
 /* ---- schema --------------------------------------------------------------------------------------------------- */
 

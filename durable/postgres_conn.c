@@ -4,11 +4,18 @@
 
 #include <netdb.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/alloc.h"
 
-enum { CONNECT_MS = 10000, ANSWER_MS = 30000, PAUSE_FIRST_MS = 50, PAUSE_MOST_MS = 2000 };
+enum {
+    CONNECT_MS = 10000,
+    CONNECT_MOST_S = 3600,
+    ANSWER_MS = 30000,
+    PAUSE_FIRST_MS = 50,
+    PAUSE_MOST_MS = 2000
+};
 
 /* A watcher of one socket. It is released after libuv has closed it; the connection may have another by then. */
 struct ebb__postgres_poll {
@@ -69,14 +76,30 @@ static void watch(ebb__postgres_conn *k, int events) {
         ebb__postgres_conn_lose(k, "the socket can't be watched");
 }
 
+/* For a lookup and for a connect. */
+static uint32_t connect_ms(const ebb__postgres_conn *k) {
+    const char *given = ebb__store_url_option(k->url, "connect_timeout");
+    const unsigned long s = given != NULL ? strtoul(given, NULL, 10) : 0;
+    return s > 0 && s <= CONNECT_MOST_S ? (uint32_t)s * 1000 : CONNECT_MS;
+}
+
+static void too_late(ebb__postgres_conn *k, const char *what) {
+    char text[300];
+    (void)snprintf(text, sizeof text, "%.250s within %u s", what, connect_ms(k) / 1000);
+    ebb__postgres_conn_lose(k, text);
+}
+
 static void on_timer(uv_timer_t *uv) {
     ebb__postgres_conn *k = uv->data;
+    char text[300];
     k->loop->entered = true;
     switch (k->state) {
     case EBB__CONN_DOWN: ebb__postgres_conn_begin(k); break;
-    case EBB__CONN_CONNECTING:
-        ebb__postgres_conn_lose(k, "the server did not answer a connect within 10 s");
+    case EBB__CONN_RESOLVING:
+        (void)snprintf(text, sizeof text, "the host '%.200s' was not found", k->url->host);
+        too_late(k, text);
         break;
+    case EBB__CONN_CONNECTING: too_late(k, "the server did not answer a connect"); break;
     case EBB__CONN_UP:
         if (k->expected > 0) ebb__postgres_conn_lose(k, "the server did not answer within 30 s");
         break;
@@ -128,11 +151,20 @@ void ebb__postgres_conn_lose(ebb__postgres_conn *k, const char *text) {
     if (k->state != EBB__CONN_CLOSED) go_down(k, text);
 }
 
+/* While it connects, the next address is tried first. */
 static void lose_by_server(ebb__postgres_conn *k) {
     char text[1024];
-    (void)snprintf(text, sizeof text, "%s", PQerrorMessage(k->pg));
+    const bool asked = k->state == EBB__CONN_CONNECTING && PQconnectionNeedsPassword(k->pg) == 1;
+    (void)snprintf(text, sizeof text, "%s%s", asked ? "FATAL:  28P01: " : "", PQerrorMessage(k->pg));
     if (*text == 0) (void)snprintf(text, sizeof text, "the connection was lost");
-    go_down(k, text);
+    if (k->state != EBB__CONN_CONNECTING || k->next == NULL) {
+        go_down(k, text);
+        return;
+    }
+    unwatch(k);
+    PQfinish(k->pg);
+    k->pg = NULL;
+    try_next(k);
 }
 
 /* ---- found --------------------------------------------------------------------------------------------------- */
@@ -140,11 +172,12 @@ static void lose_by_server(ebb__postgres_conn *k) {
 static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     ebb__postgres_conn *k = uv->data;
     k->loop->entered = true;
+    k->looking = false;
     if (k->state != EBB__CONN_RESOLVING) k->loop->os->freeaddrinfo(found);
     else {
         k->found = k->next = found;
         char text[300];
-        (void)snprintf(text, sizeof text, "the host '%s' was not found: %s", k->url->host,
+        (void)snprintf(text, sizeof text, "the host '%.200s' was not found: %s", k->url->host,
                        code != 0 ? uv_strerror(code) : "it has no address");
         if (code == 0 && found != NULL) try_next(k);
         else go_down(k, text);
@@ -152,12 +185,16 @@ static void on_found(uv_getaddrinfo_t *uv, int code, struct addrinfo *found) {
     released(k);
 }
 
+/* A lookup that took too long can't be stopped: the one that goes on is waited for again. */
 static void resolve(ebb__postgres_conn *k) {
     const struct addrinfo hints = {.ai_socktype = SOCK_STREAM};
     k->state = EBB__CONN_RESOLVING;
+    set_timer(k, connect_ms(k));
+    if (k->looking) return;
     if (k->found != NULL) k->loop->os->freeaddrinfo(k->found);
     k->found = k->next = NULL;
     k->lookup.data = k;
+    k->looking = true;
     k->handles++;
     const int code = k->loop->os->getaddrinfo(k->loop->uv, &k->lookup, on_found, k->url->host, NULL, &hints);
     if (code != 0) on_found(&k->lookup, code, NULL);
@@ -232,7 +269,7 @@ static void try_next(ebb__postgres_conn *k) {
     else {
         (void)PQsetErrorVerbosity(k->pg, PQERRORS_VERBOSE);
         (void)PQsetNoticeReceiver(k->pg, ignore_notice, NULL);
-        set_timer(k, CONNECT_MS);
+        set_timer(k, connect_ms(k));
         watch(k, UV_WRITABLE); /* libpq asks to be told so first */
     }
 }
@@ -324,15 +361,12 @@ bool ebb__postgres_conn_init(ebb__postgres_conn *k) {
 
 void ebb__postgres_conn_close(ebb__postgres_conn *k) {
     if (k->state == EBB__CONN_CLOSED) return;
-    const bool looks = k->state == EBB__CONN_RESOLVING;
     k->state = EBB__CONN_CLOSED;
     unwatch(k);
     if (k->pg != NULL) PQfinish(k->pg);
     k->pg = NULL;
-    if (looks) (void)k->loop->os->cancel((uv_req_t *)&k->lookup);
-    else if (k->found != NULL) {
-        k->loop->os->freeaddrinfo(k->found);
-        k->found = NULL;
-    }
+    if (k->looking) (void)k->loop->os->cancel((uv_req_t *)&k->lookup);
+    if (k->found != NULL) k->loop->os->freeaddrinfo(k->found);
+    k->found = k->next = NULL;
     k->loop->os->close((uv_handle_t *)&k->timer, on_timer_closed);
 }

@@ -2,7 +2,8 @@
  *
  *     DOWN -> RESOLVING -> CONNECTING -> UP -> DOWN ...        CLOSED: for good, from any of them
  *
- * Nothing blocks: names are looked up in libuv's pool, libpq is given addresses and does not wait. The connection does not
+ * Nothing blocks: names are looked up in libuv's pool, libpq is given addresses and does not wait. Neither a lookup nor a connect
+ * takes longer than 10 s, or than `connect_timeout` of the URL says. If an address is refused the next is tried at once. The connection does not
  * use ebb_fd_ready: its futures would keep the store's region from closing, which waits for its futures before it closes
  * the store. It has libuv's handles from the loop's platform instead, released before `closed` is called.
  *
@@ -50,6 +51,7 @@ struct ebb__postgres_conn {
     uv_getaddrinfo_t lookup;
     struct addrinfo *found, *next; /* addresses of the host; the one to try next */
     uint32_t handles;              /* of libuv, that are not released yet: timer, polls, lookup */
+    bool looking;                  /* the lookup goes on, whatever the state is */
     uint32_t pause_ms;
     uint32_t expected; /* results that are still to come */
     bool reading;      /* in the loop that reads results */

@@ -42,7 +42,7 @@ static void tell_line(ebb__postgres *s, const char *line, const char *end) {
     if (text[0] != 'w' && text[0] != 'W')
         (void)sscanf(rest, "%" SCNu64 " %" SCNu64 " %" SCNu64 " %u", &h.key, &h.execution, &h.activity,
                      &cause);
-    h.cause = (ebb_cancel_kind)cause;
+    if (cause < EBB_CANCEL_KINDS) h.cause = (ebb_cancel_kind)cause; /* anybody may notify */
     s->host->hint(s->host->ctx, &h);
 }
 

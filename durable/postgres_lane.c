@@ -176,13 +176,11 @@ static bool send_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const
 }
 
 /* Calls for whose parameters there is no memory end at once. */
-static bool send_batch(ebb__postgres_lane *l) {
+static bool send_batch(ebb__postgres_lane *l, bool sent) {
     const uint32_t n = l->n;
     uint32_t kept = 0;
     uint64_t keys[EBB__POSTGRES_BATCH];
     const size_t keys_n = keys_of(l, keys);
-    bool sent = true;
-    l->statements = 0;
     for (uint32_t i = 0, shares; i < n; i += shares) {
         ebb__postgres_member *m = &l->batch[i];
         m->shares = shares = sharing(m, n - i);
@@ -201,45 +199,71 @@ static bool send_batch(ebb__postgres_lane *l) {
     return sent;
 }
 
+/* Those for which there is no memory wait for the next time. */
 static uint32_t send_claims_back(ebb__postgres_lane *l) {
     ebb__postgres *s = l->store;
+    ebb__postgres_claim *c;
     uint32_t n = 0;
-    for (ebb__postgres_claim *c = s->lost; c != NULL; c = c->next) {
+    while ((c = s->lost) != NULL) {
         const bool turns = c->op == EBB_PROVIDER_FETCH_TURNS;
         ebb__postgres_args_clear(&s->args);
         ebb__postgres_number(&s->args, c->node);
         ebb__postgres_tokens(&s->args, c->token, c->n);
         if (!turns) ebb__postgres_number(&s->args, 0);
-        if (s->args.failed) break;
-        if (!send_call(l, turns ? "abandon_turns" : "abandon_work")) break;
+        if (s->args.failed || !send_call(l, turns ? "abandon_turns" : "abandon_work")) break;
+        s->lost = c->next;
+        c->next = s->returning;
+        s->returning = c;
         n++;
     }
-    s->returning = s->lost;
-    s->lost = NULL;
     return n;
 }
 
-static uint32_t send_before(ebb__postgres_lane *l) {
+/* They were not given back: they are lost again. */
+static void keep_claims(ebb__postgres *s) {
+    while (s->returning != NULL) {
+        ebb__postgres_claim *c = s->returning;
+        s->returning = c->next;
+        c->next = s->lost;
+        s->lost = c;
+    }
+}
+
+/* What goes before the batch, in a transaction of its own. False: the connection has failed. */
+static bool send_before(ebb__postgres_lane *l) {
     ebb__postgres *s = l->store;
-    if (l != &s->writer) return 0;
+    l->before = EBB_OK;
+    if (l != &s->writer) return true;
     uint32_t n = ebb__postgres_notify(s, l->conn.pg);
-    if (s->lost != NULL) n += send_claims_back(l);
-    if (n == 0) return 0;
+    n += send_claims_back(l);
+    if (n == 0) return true;
     s->stats.statements += n;
-    (void)PQpipelineSync(l->conn.pg);
-    return n + 1;
+    l->skip = n + 1;
+    return PQpipelineSync(l->conn.pg) == 1;
+}
+
+/* For the transaction of the batch, since behind a pooler a session is nobody's. */
+static bool send_durability(ebb__postgres_lane *l) {
+    ebb__postgres *s = l->store;
+    l->head = l == &s->writer && s->synchronous != NULL;
+    if (!l->head) return true;
+    ebb__postgres_args_clear(&s->args);
+    ebb__postgres_text(&s->args, s->synchronous);
+    s->stats.statements++;
+    return !s->args.failed && ebb__postgres_args_send(&s->args, l->conn.pg, EBB__POSTGRES_SET_DURABILITY);
 }
 
 void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
     if (!l->ready || l->n > 0 || l->skip > 0 || l->sending) return;
     l->sending = true;
-    l->skip = send_before(l);
+    bool sent = send_before(l);
     take_batch(l);
-    l->at = 0;
-    l->broken = false;
+    l->at = l->statements = 0;
+    l->head = l->broken = false;
     l->commit = EBB_OK;
-    const bool sent = l->n == 0 || (send_batch(l) && PQpipelineSync(l->conn.pg) == 1);
-    const uint32_t results = l->skip + (l->n > 0 ? l->statements + 1 : 0);
+    if (l->n > 0) sent = sent && send_durability(l);
+    if (l->n > 0) sent = send_batch(l, sent) && PQpipelineSync(l->conn.pg) == 1;
+    const uint32_t results = l->skip + l->head + l->statements + (l->n > 0);
     l->sending = false;
     if (results == 0) return;
     l->store->stats.round_trips++;
@@ -254,13 +278,19 @@ void ebb__postgres_lane_farewell(ebb__postgres_lane *l) {
 
 /* ---- answered ------------------------------------------------------------------------------------------------- */
 
+/* A failure that is no member's. */
+static void fail_batch(ebb__postgres_lane *l, const PGresult *r) {
+    l->broken = true;
+    l->commit = ebb__postgres_status_of(field(r, PG_DIAG_SQLSTATE));
+    say(l->text, sizeof l->text, r);
+}
+
 static void fail_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
     const char *state = field(r, PG_DIAG_SQLSTATE);
     const uintptr_t tried = (uintptr_t)m->call->mine;
     l->broken = true;
     if (m->shares > 1) { /* which of them it was is found by halves */
-        l->commit = ebb__postgres_status_of(state);
-        say(l->text, sizeof l->text, r);
+        fail_batch(l, r);
         return;
     }
     m->status = ebb__postgres_status_of(state);
@@ -346,25 +376,39 @@ static void undo_batch(ebb__postgres_lane *l) {
         if (l->batch[i].call != NULL) member_end(l, &l->batch[i], false);
 }
 
+/* A result of what goes before the batch, at last a sync; what comes instead of that is the failure of its commit, with one
+ * result more than was expected. What fails for a time is sent before the next batch again; hints are not. */
+static void take_before(ebb__postgres_lane *l, const PGresult *r) {
+    if (PQresultStatus(r) == PGRES_FATAL_ERROR)
+        l->before = ebb__postgres_status_of(field(r, PG_DIAG_SQLSTATE));
+    if (l->skip == 1 && PQresultStatus(r) != PGRES_PIPELINE_SYNC) {
+        l->conn.expected++;
+        return;
+    }
+    if (--l->skip > 0) return;
+    if (ebb_provider_class_of(l->before) == EBB_PROVIDER_RETRYABLE) keep_claims(l->store);
+    claims_free(l->store, &l->store->returning);
+    if (l->n == 0 && l->before == EBB_OK) ebb__postgres_kick(l->store);
+}
+
+static void end_or_undo(ebb__postgres_lane *l) {
+    if (l->broken) undo_batch(l);
+    else end_batch(l);
+    l->n = 0;
+    ebb__postgres_kick(l->store);
+}
+
 static void on_result(void *arg, PGresult *r) {
     ebb__postgres_lane *l = arg;
-    if (l->setup != EBB__SETUP_NONE) {
-        ebb__postgres_setup_result(l, r);
-    } else if (l->skip > 0) {
-        if (--l->skip > 0) return;
-        claims_free(l->store, &l->store->returning);
-        if (l->n == 0) ebb__postgres_kick(l->store);
-    } else if (l->at < l->n) {
-        take_result(l, r);
-    } else if (PQresultStatus(r) == PGRES_PIPELINE_SYNC) {
-        if (l->broken) undo_batch(l);
-        else end_batch(l);
-        l->n = 0;
-        ebb__postgres_kick(l->store);
-    } else { /* of the commit, with one result more than was expected */
-        l->broken = true;
-        l->commit = ebb__postgres_status_of(field(r, PG_DIAG_SQLSTATE));
-        say(l->text, sizeof l->text, r);
+    const ExecStatusType status = PQresultStatus(r);
+    if (l->setup != EBB__SETUP_NONE) ebb__postgres_setup_result(l, r);
+    else if (l->skip > 0) take_before(l, r);
+    else if (l->head) {
+        l->head = false;
+        if (status != PGRES_TUPLES_OK) fail_batch(l, r);
+    } else if (l->at < l->n) take_result(l, r);
+    else if (status == PGRES_PIPELINE_SYNC) end_or_undo(l);
+    else { /* of the commit, with one result more than was expected */ fail_batch(l, r);
         l->conn.expected++;
     }
 }
@@ -383,12 +427,7 @@ static void on_down(void *arg, const char *state, const char *text) {
     l->setup = EBB__SETUP_NONE;
     l->skip = 0;
     l->most = EBB__POSTGRES_BATCH;
-    while (writer && s->returning != NULL) {
-        ebb__postgres_claim *c = s->returning;
-        s->returning = c->next;
-        c->next = s->lost;
-        s->lost = c;
-    }
+    if (writer) keep_claims(s);
     if (l == &s->listener && heard)
         ebb__postgres_hint_lost(s); /* from here on nothing is heard: look more often */
     if (l == &s->listener) return;

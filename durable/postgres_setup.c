@@ -25,24 +25,21 @@ static void sent(ebb__postgres_lane *l, ebb__postgres_setup setup, bool whole) {
     else ebb__postgres_conn_lose(&l->conn, PQerrorMessage(l->conn.pg));
 }
 
-/* Acknowledged is durable: a default of the server that says otherwise holds only if the URL repeats it. */
-static bool send_durability(ebb__postgres_lane *l) {
+/* Whether the server takes what the URL says; it holds for a transaction, so batches say it again. */
+static bool try_durability(ebb__postgres_lane *l) {
     ebb__postgres *s = l->store;
-    if (s->synchronous == NULL)
-        return ask_for(l, "SELECT set_config('synchronous_commit', 'on', false)"
-                          " WHERE current_setting('synchronous_commit') = 'off'");
+    if (s->synchronous == NULL) return true;
     ebb__postgres_args_clear(&s->args);
     ebb__postgres_text(&s->args, s->synchronous);
     l->setup_left++;
-    return ebb__postgres_args_send(&s->args, l->conn.pg,
-                                   "SELECT set_config('synchronous_commit', $1::text, false)");
+    return ebb__postgres_args_send(&s->args, l->conn.pg, EBB__POSTGRES_SET_DURABILITY) && end_part(l);
 }
 
 static void check(ebb__postgres_lane *l) {
     l->setup_left = 0;
     l->schema = l->min_reader = 0;
-    bool whole = send_durability(l) && end_part(l);
-    whole = whole && ask_for(l, "SELECT (SELECT v FROM ebb.meta WHERE k = 'schema'),"
+    bool whole = try_durability(l);
+    whole = whole && ask_for(l, "SELECT (SELECT v FROM ebb.meta WHERE k = 'schema') AS schema,"
                                 " (SELECT v FROM ebb.meta WHERE k = 'min_reader')");
     sent(l, EBB__SETUP_CHECK, whole && end_part(l));
 }
@@ -60,13 +57,12 @@ static bool ask_for_version(ebb__postgres_lane *l, uint32_t version) {
     return whole && ask_for(l, set);
 }
 
-/* What the schema lacks of the versions that this library knows. */
+/* What the schema lacks of the versions that this library knows, in the one transaction of the pipeline. */
 static void make(ebb__postgres_lane *l) {
     l->setup_left = 0;
-    bool whole = ask_for(l, "BEGIN") && ask_for(l, LOCK);
+    bool whole = ask_for(l, LOCK);
     for (uint32_t i = (uint32_t)l->schema + 1; i <= l->store->schema->n && whole; i++)
         whole = ask_for_version(l, i);
-    whole = whole && ask_for(l, "COMMIT");
     sent(l, EBB__SETUP_MAKE, whole && end_part(l));
 }
 
@@ -152,9 +148,10 @@ static void failed(ebb__postgres_lane *l, const PGresult *r) {
 void ebb__postgres_setup_result(ebb__postgres_lane *l, const PGresult *r) {
     const ExecStatusType status = PQresultStatus(r);
     if (status == PGRES_FATAL_ERROR) failed(l, r);
-    if (status == PGRES_TUPLES_OK && PQnfields(r) == 2 && PQntuples(r) == 1) {
+    if (status == PGRES_TUPLES_OK && PQnfields(r) == 2 && strcmp(PQfname(r, 0), "schema") == 0) {
         l->schema = ebb__postgres_get_number(r, 0, 0);
         l->min_reader = ebb__postgres_get_number(r, 0, 1);
     }
-    if (--l->setup_left == 0) finished(l);
+    if (l->setup_left == 1 && status != PGRES_PIPELINE_SYNC) l->conn.expected++; /* its commit has failed */
+    else if (--l->setup_left == 0) finished(l);
 }

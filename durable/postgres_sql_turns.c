@@ -5,6 +5,9 @@
  * They are in a schema of their own for each version of the protocol, ebb_v1: workers of two versions run side by side, each
  * with its functions over the same tables.
  *
+ * Each begins with ebb_v1.clock, which also sets what holds for its transaction: nobody waits for a lock for longer than 20 s,
+ * less than an answer may take, and a commit is synchronous. A session may be a pooler's, so nothing is set for one.
+ *
  * Locks are taken in one order: rows of instances by key, then rows of work by key. Status codes of the first column are
  * those of ebb__postgres_status_of. Hints are lines: "t KEY", "w QUEUE", "g KEY EXECUTION ACTIVITY CAUSE", "e KEY". */
 #include "durable/postgres_sql.h"
@@ -16,6 +19,12 @@ const char *const ebb__postgres_sql_turns[] = {
     "  machine bigint := (extract(epoch FROM clock_timestamp()) * 1000000)::bigint * 1000;\n"
     "  high bigint; plus bigint; t bigint;\n"
     "BEGIN\n"
+    "  IF current_setting('lock_timeout') = '0' THEN PERFORM set_config('lock_timeout', '20s', true); END "
+    "IF;\n"
+    "  IF current_setting('synchronous_commit') = 'off' AND current_setting('ebb.synchronous', true) IS "
+    "DISTINCT FROM 'off' THEN\n"
+    "    PERFORM set_config('synchronous_commit', 'on', true);\n"
+    "  END IF;\n"
     "  SELECT added INTO plus FROM ebb.clock;\n"
     "  SELECT last_value INTO high FROM ebb.clock_high;\n"
     "  t := machine + plus;\n"

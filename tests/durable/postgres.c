@@ -124,12 +124,23 @@ static void an_ack_asked_again_by_its_id_is_done_once(void **state) {
 
 static ebb_status durable_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, arg);
+    const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
     (void)start(cx, s, "durable");
+    ebb_provider_fetch_turns_call *f = fetch_some(cx, s, node);
+    end_call(ask(cx, ack_call(s, node, &f->items[0])), EBB_OK);
+    end_call(f, EBB_OK);
+    leave(cx, s, node);
     close_store(cx, s);
     return EBB_OK;
 }
 
-/* A trigger sees what the transaction of a start runs with. */
+static ebb_status not_durable_main(ebb_cx *cx, void *arg) {
+    assert_int_equal(ebb_await(cx, ebb_store_open(cx, &(ebb_store_opts){.url = arg}), NULL), EBB_ERR_STORE);
+    assert_non_null(strstr(ebb_durable_error(), "synchronous_commit"));
+    return EBB_OK;
+}
+
+/* Triggers see what the transactions of a start and of a turn commit with. */
 static void a_commit_is_synchronous_unless_the_url_says_otherwise(void **state) {
     char url[400];
     (void)pg_ask(observer,
@@ -137,15 +148,22 @@ static void a_commit_is_synchronous_unless_the_url_says_otherwise(void **state) 
                  "CREATE TABLE seen(v text);"
                  "CREATE FUNCTION see() RETURNS trigger LANGUAGE plpgsql AS $$BEGIN INSERT INTO seen"
                  " VALUES (current_setting('synchronous_commit')); RETURN NEW; END$$;"
-                 "CREATE TRIGGER see AFTER INSERT ON ebb.inst FOR EACH ROW EXECUTE FUNCTION see()");
+                 "CREATE CONSTRAINT TRIGGER see AFTER INSERT ON ebb.inst DEFERRABLE INITIALLY DEFERRED"
+                 " FOR EACH ROW EXECUTE FUNCTION see();"
+                 "CREATE CONSTRAINT TRIGGER see AFTER INSERT ON ebb.hist DEFERRABLE INITIALLY DEFERRED"
+                 " FOR EACH ROW EXECUTE FUNCTION see()");
     assert_int_equal(run_fiber(*state, durable_main, server.url), EBB_OK);
-    assert_string_equal(pg_ask(observer, "SELECT string_agg(v, ',') FROM seen"), "on");
+    assert_string_equal(pg_ask(observer, "SELECT string_agg(v, ',') FROM seen"), "on,on");
     (void)pg_ask(observer, "DELETE FROM seen; DELETE FROM ebb.inst");
     snprintf(url, sizeof url, "%s&synchronous_commit=off", server.url);
     assert_int_equal(run_fiber(*state, durable_main, url), EBB_OK);
-    assert_string_equal(pg_ask(observer, "SELECT string_agg(v, ',') FROM seen"), "off");
-    (void)pg_ask(observer, "ALTER ROLE ebb RESET synchronous_commit; DROP TRIGGER see ON ebb.inst;"
-                           "DROP FUNCTION see; DROP TABLE seen");
+    assert_string_equal(pg_ask(observer, "SELECT string_agg(v, ',') FROM seen"), "off,off");
+    (void)pg_ask(
+        observer,
+        "ALTER ROLE ebb RESET synchronous_commit; DROP TRIGGER see ON ebb.inst; DROP TRIGGER see ON ebb.hist;"
+        "DROP FUNCTION see; DROP TABLE seen");
+    snprintf(url, sizeof url, "%s&synchronous_commit=perhaps", server.url);
+    assert_int_equal(run_fiber(*state, not_durable_main, url), EBB_OK);
     wipe();
 }
 
@@ -184,23 +202,121 @@ typedef struct short_of {
     bool reached;
 } short_of;
 
+typedef struct step {
+    ebb_store *store;
+    ebb_provider_node node;
+    const ebb_provider_turn_item *item;
+    ebb_provider_token ack_id;
+    bool unknown; /* a call's answer never came: what it has claimed is known to nobody */
+} step;
+
+/* Until it is done, or has failed for good. */
+static void *ask_again(ebb_cx *cx, void *(*make)(void *of), step *of) {
+    ebb_value v;
+    for (;;) {
+        ebb_provider_call *c = make(of);
+        if (c == NULL) continue;
+        const ebb_status st = ebb_await(cx, ebb__call_begin(cx, c, EBB_SITE), &v);
+        if (st != EBB_OK) {
+            assert_int_equal(st, EBB_ERR_NOMEM);
+            of->unknown = true;
+            continue;
+        }
+        c = ebb__call_of(&v);
+        if (c->status == EBB_OK) return c;
+        if (c->status != EBB_ERR_UNAVAILABLE) assert_int_equal(c->status, EBB_ERR_NOMEM);
+        ebb__call_free(c);
+        (void)ebb_await(cx, ebb_after(cx, EBB_MS), NULL);
+    }
+}
+
+static void *make_start(void *of) {
+    ebb_provider_start_call *c = ebb__call_new(ebb__store_gate(((step *)of)->store), EBB_PROVIDER_START);
+    if (c == NULL) return NULL;
+    c->id = "short";
+    c->name = "pay";
+    c->message = ebb_blob_text("begin");
+    return c;
+}
+
+static void *make_join(void *of) {
+    ebb_provider_join_call *c = ebb__call_new(ebb__store_gate(((step *)of)->store), EBB_PROVIDER_JOIN);
+    if (c == NULL) return NULL;
+    c->name = "short";
+    c->lease = 600 * EBB_SECOND;
+    c->runs = runs;
+    c->runs_n = 1;
+    return c;
+}
+
+static void *make_fetch(void *of) {
+    ebb_provider_fetch_turns_call *c =
+        ebb__call_new(ebb__store_gate(((step *)of)->store), EBB_PROVIDER_FETCH_TURNS);
+    if (c == NULL) return NULL;
+    c->node = ((step *)of)->node;
+    c->most = 4;
+    c->messages = 100;
+    return c;
+}
+
+static void *make_ack(void *of) {
+    const step *k = of;
+    ebb_provider_ack_turn_call *c = ebb__call_new(ebb__store_gate(k->store), EBB_PROVIDER_ACK_TURN);
+    if (c == NULL) return NULL;
+    c->node = k->node;
+    c->token = k->item->token;
+    c->ack_id = k->ack_id;
+    c->key = k->item->key;
+    c->execution = k->item->execution;
+    c->turn = 1;
+    c->acked = &k->item->messages[0].at;
+    c->acked_n = 1;
+    c->ends = EBB_INSTANCE_COMPLETED;
+    return c;
+}
+
+static void *make_leave(void *of) {
+    ebb_provider_leave_call *c = ebb__call_new(ebb__store_gate(((step *)of)->store), EBB_PROVIDER_LEAVE);
+    if (c != NULL) c->node = ((step *)of)->node;
+    return c;
+}
+
+static void short_join(ebb_cx *cx, step *k) {
+    ebb_provider_join_call *c = ask_again(cx, make_join, k);
+    k->node = c->node;
+    k->unknown = false;
+    ebb__call_free(&c->call);
+}
+
+/* A fetch for whose answer there is no memory gives back what it has claimed. If the answer did not even come, the node has
+ * to leave, as workers do. */
+static void short_run(ebb_cx *cx, ebb_store *s) {
+    step k = {.store = s, .ack_id = {1, 1}};
+    ebb__call_free(ask_again(cx, make_start, &k));
+    short_join(cx, &k);
+    ebb_provider_fetch_turns_call *f = ask_again(cx, make_fetch, &k);
+    while (f->items_n == 0) {
+        ebb__call_free(&f->call);
+        if (k.unknown) {
+            ebb__call_free(ask_again(cx, make_leave, &k));
+            short_join(cx, &k);
+        }
+        f = ask_again(cx, make_fetch, &k);
+    }
+    assert_int_equal(f->items[0].attempts, 1);
+    k.item = &f->items[0];
+    ebb__call_free(ask_again(cx, make_ack, &k));
+    ebb__call_free(&f->call);
+    ebb__call_free(ask_again(cx, make_leave, &k));
+}
+
 static ebb_status short_main(ebb_cx *cx, void *arg) {
     short_of *k = arg;
     ebb_value v;
     ebb_failing *memory = &k->world->memory;
     memory->fail_at = memory->calls + k->nth;
-    ebb_status st = ebb_await(cx, ebb_store_open(cx, &(ebb_store_opts){.url = server.url}), &v);
-    for (int i = 0; st == EBB_OK && i < 2; i++) {
-        ebb_provider_start_call *c = ebb__call_new(ebb__store_gate(ebb_store_of(&v)), EBB_PROVIDER_START);
-        ebb_value answered;
-        if (c == NULL) continue;
-        c->id = "short";
-        c->name = "pay";
-        c->message = ebb_blob_text("begin");
-        const ebb_status asked = ebb_await(cx, ebb__call_begin(cx, &c->call, EBB_SITE), &answered);
-        if (asked == EBB_OK) ebb_value_discard(cx, answered);
-        else assert_int_equal(asked, EBB_ERR_NOMEM);
-    }
+    const ebb_status st = ebb_await(cx, ebb_store_open(cx, &(ebb_store_opts){.url = server.url}), &v);
+    if (st == EBB_OK) short_run(cx, ebb_store_of(&v));
     k->reached = memory->calls >= memory->fail_at;
     memory->fail_at = 0;
     if (st != EBB_OK) assert_true(st == EBB_ERR_NOMEM || st == EBB_ERR_UNAVAILABLE);
@@ -216,6 +332,7 @@ static void any_allocation_may_fail(void **state) {
         k.world = loop_world_new();
         assert_int_equal(run_fiber(k.world, short_main, &k), EBB_OK);
         loop_world_end(k.world);
+        (void)pg_ask(observer, "DELETE FROM ebb.inst; DELETE FROM ebb.hist; DELETE FROM ebb.node");
     }
     print_message("%llu allocations\n", (unsigned long long)k.nth - 2);
     assert_true(k.nth > 10);

@@ -160,6 +160,102 @@ static void claims_read_by_index(void **state) {
     PQfinish(c);
 }
 
+/* ---- an old transaction ---------------------------------------------------------------------------------------- */
+
+/* Rows that have come and gone while an old transaction is open: nothing of them can be removed from table or index. */
+static void churn(unsigned rows) {
+    char sql[1024];
+    snprintf(sql, sizeof sql,
+             "INSERT INTO ebb.inst(id, name, version, started, input, ready)"
+             " SELECT 'gone-' || n || '-' || %u, 'pay', 1, 1, '', n FROM generate_series(1, %u) n",
+             rows, rows);
+    (void)pg_ask(observer, sql);
+    (void)pg_ask(observer,
+                 "UPDATE ebb.inst SET token = gen_random_uuid() WHERE id LIKE 'gone-%' AND ended = 0");
+    (void)pg_ask(observer, "UPDATE ebb.inst SET ready = NULL, token = NULL, state = 'Completed', ended = 1"
+                           " WHERE id LIKE 'gone-%' AND ended = 0");
+    snprintf(sql, sizeof sql,
+             "INSERT INTO ebb.work(inst, execution, act, queue, session, name, attempt, ord, visible, input)"
+             " SELECT -nextval('ebb.number'), 1, 1, 'charge', '', 'x', 1, nextval('ebb.number'), 1, ''"
+             " FROM generate_series(1, %u) n",
+             rows);
+    (void)pg_ask(observer, sql);
+    (void)pg_ask(observer, "DELETE FROM ebb.work");
+}
+
+/* Something to claim. */
+static void make_live(void) {
+    (void)pg_ask(observer, "INSERT INTO ebb.inst(id, name, version, started, input, ready)"
+                           " SELECT 'live-' || nextval('ebb.number'), 'pay', 1, 1, '', ebb_v1.clock()");
+    (void)pg_ask(observer,
+                 "INSERT INTO ebb.inbox(inst, seq, execution, kind, step, at, body)"
+                 " SELECT max(key), nextval('ebb.number'), 1, 1, 0, ebb_v1.clock(), '' FROM ebb.inst");
+    (void)pg_ask(
+        observer,
+        "INSERT INTO ebb.work(inst, execution, act, queue, session, name, attempt, ord, visible, input)"
+        " SELECT max(key), 1, 1, 'charge', '', 'x', 1, nextval('ebb.number'), 1, '' FROM ebb.inst");
+}
+
+#define FETCH_TURNS                                                                                          \
+    "ebb_v1.fetch_turns((SELECT max(id) FROM ebb.node), 1, NULL, 1, 100, false, %s, "                        \
+    "ARRAY[gen_random_uuid()])"
+#define FETCH_WORK                                                                                           \
+    "ebb_v1.fetch_work((SELECT max(id) FROM ebb.node), 1, '{charge}', '{1}', NULL, 1, 1000000000, false, "   \
+    "%s,"                                                                                                    \
+    " ARRAY[gen_random_uuid()])"
+
+/* Pages that a claim reads, from the beginning or from the floor that such a look gives. */
+static unsigned pages_of(const char *fetch, bool floor) {
+    static const char hit[] = "\"Shared Hit Blocks\": ", read[] = "\"Shared Read Blocks\": ";
+    char call[512], sql[640], from[32] = "0";
+    if (floor) {
+        make_live();
+        snprintf(call, sizeof call, fetch, "0");
+        snprintf(sql, sizeof sql, "SELECT o_floor FROM %s LIMIT 1", call);
+        snprintf(from, sizeof from, "%s", pg_ask(observer, sql));
+    }
+    make_live();
+    snprintf(call, sizeof call, fetch, from);
+    snprintf(sql, sizeof sql, "EXPLAIN (ANALYZE, BUFFERS, FORMAT JSON) SELECT * FROM %s", call);
+    const char *plan = pg_ask(observer, sql);
+    assert_non_null(strstr(plan, hit));
+    assert_non_null(strstr(plan, "\"Actual Rows\": 2,")); /* the times, and what was claimed */
+    return (unsigned)strtoul(strstr(plan, hit) + strlen(hit), NULL, 10) +
+           (unsigned)strtoul(strstr(plan, read) + strlen(read), NULL, 10);
+}
+
+static void check_flat(const char *what, const unsigned before[2], const unsigned after[2]) {
+    print_message(
+        "%s: %u pages from the beginning and %u from the floor; with four times the rows %u and %u\n", what,
+        before[0], before[1], after[0], after[1]);
+    assert_true(after[0] > before[0] * 2); /* the rows are in the way indeed */
+    assert_true(after[1] < before[1] + before[1] / 2);
+}
+
+static void a_claim_reads_no_more_after_many_rows_with_an_old_transaction_open(void **state) {
+    const char *given = getenv("EBB_CLAIM_ROWS");
+    const unsigned rows = given != NULL ? (unsigned)strtoul(given, NULL, 10) : 24000;
+    unsigned turns[2][2], work[2][2];
+    (void)state;
+    wipe();
+    (void)pg_ask(observer, "INSERT INTO ebb.node(epoch, until, name, runs, versions)"
+                           " VALUES (1, 9000000000000000000, 'n', '{pay}', '{1}')");
+    PGconn *old = pg_open(&server);
+    (void)pg_ask(old, "BEGIN ISOLATION LEVEL REPEATABLE READ");
+    (void)pg_ask(old, "SELECT count(*) FROM ebb.inst");
+    for (int i = 0; i < 2; i++) {
+        churn(i == 0 ? rows / 4 : rows - rows / 4);
+        for (int floor = 0; floor < 2; floor++) {
+            turns[i][floor] = pages_of(FETCH_TURNS, floor);
+            work[i][floor] = pages_of(FETCH_WORK, floor);
+        }
+    }
+    check_flat("instances", turns[0], turns[1]);
+    check_flat("work", work[0], work[1]);
+    PQfinish(old);
+    wipe();
+}
+
 /* ---- floors ---------------------------------------------------------------------------------------------------- */
 
 static size_t count_of(ebb_cx *cx, ebb_store *s, ebb_provider_node node) {
@@ -285,6 +381,7 @@ int main(int argc, char **argv) {
         ON_A_LOOP(hints_reach_other_stores_and_their_loss_is_told),
         ON_A_LOOP(what_a_lost_node_had_is_taken_over_after_its_lease),
         cmocka_unit_test(claims_read_by_index),
+        cmocka_unit_test(a_claim_reads_no_more_after_many_rows_with_an_old_transaction_open),
         ON_A_LOOP(a_row_below_the_floor_is_found_when_it_is_given_back),
         ON_A_LOOP(processes_share_the_work_and_double_none),
     };

@@ -1,4 +1,4 @@
-# SQLite with everything at every operation, and a million rows.
+# SQLite with everything at every operation, and a million rows; a million rows on PostgreSQL.
 foreach(name power faults scale)
     ebb_run(durable.sqlite_${name}.soak durable.sqlite_${name})
     ebb_soak(durable.sqlite_${name}.soak)
@@ -6,6 +6,9 @@ endforeach()
 set_tests_properties(durable.sqlite_power.soak PROPERTIES ENVIRONMENT EBB_POWER_STEP=1)
 set_tests_properties(durable.sqlite_faults.soak PROPERTIES ENVIRONMENT EBB_FAULT_STEP=1)
 set_tests_properties(durable.sqlite_scale.soak PROPERTIES ENVIRONMENT EBB_SCALE_ROWS=1000000)
+ebb_run(durable.postgres_claims.soak durable.postgres_claims)
+ebb_soak(durable.postgres_claims.soak)
+set_tests_properties(durable.postgres_claims.soak PROPERTIES ENVIRONMENT EBB_CLAIM_ROWS=1000000)
 
 # Processes and servers that are killed, for ten minutes.
 foreach(name crash_sqlite crash_postgres)
