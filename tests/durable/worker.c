@@ -376,7 +376,7 @@ static void after_a_cancel_another_worker_has_its_work_at_once(void **state) {
     ebb_region_cancel(d->world->host, ebb_worker_region(d->worker), EBB_CANCEL_SHUTDOWN, "");
     durable_pass(d, EBB_SECOND);
     assert_int_equal(d->cancelled, 1);
-    assert_int_equal(d->kind, EBB_CANCEL_PARENT); /* the cause is the cancel of the region above */
+    assert_int_equal(d->kind, EBB_CANCEL_SHUTDOWN); /* of the region above */
     assert_int_equal(d->started, 2);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
 }
