@@ -32,6 +32,15 @@ uint32_t ebb_activity_claim(const ebb_activity *a) {
     return a->claim;
 }
 
+/* The task's own reason is PARENT if a region above was cancelled. */
+ebb_reason ebb_activity_reason(const ebb_activity *a) {
+    const ebb_runtime *rt = a->worker->rt;
+    ebb_reason none = {0};
+    ebb__region *r;
+    if (a->region.id == 0 || ebb__region_get(rt, a->region, &r) != EBB_OK) return none;
+    return ebb__region_reason(rt, ebb__region_cause(rt, r));
+}
+
 void *ebb_activity_alloc(ebb_activity *a, size_t n) {
     return ebb__arena_zero(&a->arena, n != 0 ? n : 1);
 }

@@ -10,6 +10,8 @@
  *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
  *
  * Invariants:
+ *  - What can't be done now is not asked for again at once: an instance that is claimed while its turn is in flight is
+ *    given back after that turn, and a fetch that has failed is repeated after a pause, whatever has woken the dispatcher.
  *  - `instances` has an entry for each instance that is hot or has a turn now. Hot: a run that waits, and a token with
  *    which the store keeps the instance for this node. A turn in flight owns its entry; nobody else touches its run.
  *  - `activities` has what this worker holds a token of. A token that is gone is renewed and acked no more.
@@ -45,6 +47,7 @@ typedef struct ebb__hot {
     ebb__orch_run *run;             /* NULL: it is cold */
     ebb__orch_run *shadow;          /* of the double run; NULL: none */
     ebb_provider_token token;       /* that keeps it here; 0: none */
+    ebb_provider_token later;       /* of a claim that came while its turn was in flight; 0: none */
     ebb_task task;                  /* of its turn; id 0: none */
     bool parked;                    /* the turn that was fed is over */
     uint64_t bytes;                 /* counted in `hot_bytes` of the worker while it is idle */
@@ -150,6 +153,7 @@ void ebb__hot_idle(ebb_cx *cx, ebb__hot *h);    /* its turn is over; it may be e
 void ebb__hot_take(ebb__hot *h);                /* its turn begins */
 void ebb__hot_discard(ebb_cx *cx, ebb__hot *h); /* the runs; the entry stays */
 void ebb__hot_free(ebb_cx *cx, ebb__hot *h);
+void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of); /* the claim alone; does not wait */
 void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w); /* that are idle; others may have them at once */
 void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 

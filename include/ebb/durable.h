@@ -159,7 +159,7 @@ typedef struct ebb_worker_opts {
  *   close   it claims no more turns and no more activities, but those of instances that a unit of work of this runtime
  *           waits for (ebb_instance_wait). Fibers of orchestrations are discarded, which runs no code. Activities go on,
  *           those with `handover` excepted, which are cancelled with SHUTDOWN now and visible to others at once
- *   cancel  activities are cancelled with the kind of the cancel, and their rows are visible to others at once
+ *   cancel  activities are cancelled (ebb_activity_reason has the kind), and their rows are visible to others at once
  *   end     its lease is expired: another worker has its work within a second
  * EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM, EBB_ERR_CLOSED. `opts` may be NULL. */
 ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts, ebb_worker **out);
@@ -243,6 +243,8 @@ const char *ebb_activity_name(const ebb_activity *a);
 const char *ebb_activity_key(const ebb_activity *a);
 uint32_t ebb_activity_attempt(const ebb_activity *a); /* of the call's retry policy, from 1 on */
 uint32_t ebb_activity_claim(const ebb_activity *a);   /* how often this attempt was claimed, from 1 on */
+/* Why it is cancelled: what was asked for, of its row or of a region above it. Kind NONE: it is not. */
+ebb_reason ebb_activity_reason(const ebb_activity *a);
 /* Allocates n bytes that are freed after it has ended. NULL: no memory. */
 void *ebb_activity_alloc(ebb_activity *a, size_t n);
 /* Keeps a copy of the failure and returns EBB_FAILED, to return from the activity. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */

@@ -1,4 +1,5 @@
 /* A worker over the lab store: from a start to the end, by way of activities, timers, signals and children. */
+#include "durable/worker.h"
 #include "tests/support/durable_world.h"
 
 static ebb_status two(ebb_orch *o, ebb_blob in, ebb_blob *out) {
@@ -376,7 +377,7 @@ static void after_a_cancel_another_worker_has_its_work_at_once(void **state) {
     ebb_region_cancel(d->world->host, ebb_worker_region(d->worker), EBB_CANCEL_SHUTDOWN, "");
     durable_pass(d, EBB_SECOND);
     assert_int_equal(d->cancelled, 1);
-    assert_int_equal(d->kind, EBB_CANCEL_PARENT); /* the cause is the cancel of the region above */
+    assert_int_equal(d->kind, EBB_CANCEL_SHUTDOWN); /* of the region above */
     assert_int_equal(d->started, 2);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
 }
@@ -401,6 +402,38 @@ static void handover_is_cancelled_by_the_close(void **state) {
     assert_string_equal(durable_rows(d, "a"), "work 1 claimed 0 timers 0 messages 0");
     assert_int_equal(durable_await(d, ebb_store_close(d->world->host, d->store)),
                      EBB_OK); /* nobody holds it */
+}
+
+static ebb_status races(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    size_t won;
+    (void)out;
+    ebb_step race[] = {ebb_orch_call(o, "hang", in, NULL), ebb_orch_timer(o, 2 * EBB_SECOND)};
+    ebb_status st = ebb_orch_select(o, 2, race, &won);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_event(o, "go"), NULL) : st;
+}
+
+/* The worker of the activity hears nothing of the other's commits: the next renewal, after a third of the lease. */
+static void without_hints_a_renewal_tells_that_a_row_is_gone(void **state) {
+    durable *d = durable_new(*state, NULL);
+    ebb_worker *other = durable_open(d, NULL);
+    assert_int_equal(ebb_worker_orch(other, "races", 1, races), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    assert_int_equal(ebb_worker_begin(other), EBB_OK);
+    durable_start(d, "a", "races", "7");
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(d->started, 1);
+    ebb__store_unlisten(d->store, &d->worker->listener);
+    durable_pass(d, 4 * EBB_SECOND);
+    assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
+    assert_int_equal(d->cancelled, 0);
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_int_equal(d->cancelled, 1);
+    assert_int_equal(d->kind, EBB_CANCEL_LEASE_LOST); /* absence is all that is known */
+    assert_int_equal(d->ended, 1);
+    assert_int_equal(durable_stats(d).late_acks, 1);
+    assert_non_null(strstr(d->log, "ended after its cancel"));
+    assert_int_equal(d->warnings + d->errors, 0);
+    assert_string_equal(durable_state(d, "a"), "Running");
 }
 
 /* ---- faults of the store ------------------------------------------------------------------------------------------------ */
@@ -474,8 +507,80 @@ static void a_store_that_is_away_for_less_than_the_lease_cancels_nothing(void **
     ebb__store_set_faults(d->store, NULL);
 }
 
+/* The first ack of a turn takes long, and renewals fail meanwhile. */
+typedef struct slow_ack {
+    uint32_t acks, fetches;
+    bool renews;
+} slow_ack;
+
+enum { FETCHES_MOST = 200 };
+
+static uint64_t delay_first_ack(void *arg, const ebb_provider_call *c) {
+    slow_ack *s = arg;
+    return c->op == EBB_PROVIDER_ACK_TURN && s->acks++ == 0 ? 20 * EBB_SECOND : 0;
+}
+
+static ebb__store_fault no_renewal(void *arg, uint64_t n, const ebb_provider_call *c) {
+    slow_ack *s = arg;
+    (void)n;
+    if (c->op == EBB_PROVIDER_RENEW && !s->renews) return EBB__FAULT_BEFORE;
+    if (c->op != EBB_PROVIDER_FETCH_TURNS || ++s->fetches < FETCHES_MOST) return EBB__FAULT_NONE;
+    return EBB__FAULT_BEFORE; /* so that a worker that asks for ever is found */
+}
+
+static void an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it(void **state) {
+    slow_ack s = {0};
+    const ebb__store_faults faults = {.at = no_renewal, .arg = &s};
+    ebb__lab_world *lab;
+    world *w = *state;
+    assert_int_equal(ebb__lab_world_new(w->allocator, &lab), EBB_OK);
+    assert_int_equal(ebb__lab_world_use(w->rt, lab), EBB_OK);
+    ebb__lab_world_set_delay(lab, delay_first_ack, &s);
+    durable *d = durable_new(w, &(ebb_worker_opts){.lease = 2 * EBB_SECOND});
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    ebb__store_set_faults(d->store, &faults);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, 10 * EBB_SECOND); /* its lease is lost twice, and the instance is claimed again */
+    s.renews = true;
+    durable_pass(d, 50 * EBB_SECOND);
+    assert_true(s.fetches < FETCHES_MOST);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    durable_pass(d, EBB_SECOND);
+    close_store(w, d->store);
+    assert_int_equal(ebb__lab_world_use(w->rt, NULL), EBB_OK);
+    ebb__lab_world_free(lab);
+}
+
+static ebb__store_fault no_fetch(void *arg, uint64_t n, const ebb_provider_call *c) {
+    uint32_t *fetches = arg;
+    (void)n;
+    if (c->op != EBB_PROVIDER_FETCH_TURNS || *fetches >= 5 * FETCHES_MOST) return EBB__FAULT_NONE;
+    ++*fetches;
+    return EBB__FAULT_BEFORE;
+}
+
+/* Its node is replaced after each, since the fetch may have claimed something. */
+static void fetches_that_fail_are_repeated_with_a_pause(void **state) {
+    durable *d = durable_new(*state, NULL);
+    uint32_t fetches = 0;
+    const ebb__store_faults faults = {.at = no_fetch, .arg = &fetches};
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    ebb__store_set_faults(d->store, &faults);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_in_range(fetches, 10, FETCHES_MOST);
+    ebb__store_set_faults(d->store, NULL);
+    durable_pass(d, 20 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        IN_WORLD(fetches_that_fail_are_repeated_with_a_pause),
+        IN_WORLD(an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it),
         IN_WORLD(an_instance_runs_to_its_end),
         IN_WORLD(a_cache_of_no_size_and_of_any_size_give_the_same_history),
         IN_WORLD(those_used_longest_ago_are_evicted_and_go_on),
@@ -489,6 +594,7 @@ int main(void) {
         IN_WORLD(a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for),
         IN_WORLD(a_close_gives_instances_back_before_its_activities_have_ended),
         IN_WORLD(a_wait_ends_with_the_store),
+        IN_WORLD(without_hints_a_renewal_tells_that_a_row_is_gone),
         IN_WORLD(handover_is_cancelled_by_the_close),
         cmocka_unit_test(a_call_that_fails_or_whose_answer_is_lost_changes_nothing),
         IN_WORLD(a_store_that_is_away_for_less_than_the_lease_cancels_nothing),
