@@ -21,3 +21,8 @@ set_tests_properties(durable.random.soak PROPERTIES ENVIRONMENT EBB_RANDOM_SEEDS
 ebb_run(durable.lost_leases.soak durable.lost_leases)
 ebb_soak(durable.lost_leases.soak)
 set_tests_properties(durable.lost_leases.soak PROPERTIES ENVIRONMENT EBB_LEASES_ALL=1)
+
+# Recorded histories with the code of several compilers, which is not that of a sanitizer.
+if(NOT EBB_SANITIZED)
+    ebb_python(durable.histories durable/histories.py $<TARGET_FILE:ebb_cli> ${PROJECT_SOURCE_DIR}/include)
+endif()
