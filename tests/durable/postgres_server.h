@@ -55,7 +55,9 @@ PG_UNUSED pid_t pg_run(const pg_server *s, const char *program, const char *cons
     pg_drop_root();
     pg_silence(log);
     if (chdir(s->dir) != 0) _exit(124);
-    unsetenv("LD_PRELOAD");
+    const char *preload = getenv("EBB_PG_PRELOAD"); /* a library for the server alone */
+    if (preload != NULL) setenv("LD_PRELOAD", preload, 1);
+    else unsetenv("LD_PRELOAD");
     const union {
         const char *const *from;
         char *const *to;

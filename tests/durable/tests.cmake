@@ -27,3 +27,22 @@ set_tests_properties(durable.lost_leases.soak PROPERTIES ENVIRONMENT EBB_LEASES_
 
 # Alone, as what compares times.
 ebb_clock(durable.cancel_latency)
+
+# Recorded histories with the code of several compilers, which is not that of a sanitizer.
+if(NOT EBB_SANITIZED)
+    ebb_python(durable.histories durable/histories.py $<TARGET_FILE:ebb_cli> ${PROJECT_SOURCE_DIR}/include)
+endif()
+
+# A wall clock that is moved: linked into the test, and loaded into a server that knows no sanitizer.
+set(dir ${CMAKE_CURRENT_LIST_DIR})
+target_sources(durable.wall_clock PRIVATE ${dir}/programs/shifted_clock.c)
+add_library(durable.shifted_clock MODULE ${dir}/programs/shifted_clock.c)
+ebb_warnings(durable.shifted_clock)
+target_include_directories(durable.shifted_clock PRIVATE ${PROJECT_SOURCE_DIR})
+target_compile_options(durable.shifted_clock PRIVATE -fno-sanitize=all)
+target_link_options(durable.shifted_clock PRIVATE -fno-sanitize=all)
+target_compile_definitions(durable.wall_clock PRIVATE EBB_SHIFTED_CLOCK_SO="$<TARGET_FILE:durable.shifted_clock>")
+add_dependencies(durable.wall_clock durable.shifted_clock)
+ebb_run(durable.wall_clock.soak durable.wall_clock)
+ebb_soak(durable.wall_clock.soak)
+set_tests_properties(durable.wall_clock.soak PROPERTIES ENVIRONMENT EBB_CLOCK_MOVES=60)

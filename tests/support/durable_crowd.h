@@ -7,6 +7,7 @@
 #include <signal.h>
 #include <stdatomic.h>
 #include <sys/mman.h>
+#include <sys/prctl.h>
 #include <sys/types.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -239,6 +240,8 @@ static inline void crowd_process(crowd *c, int workers, bool client) {
 
 static inline pid_t crowd_fork(crowd *c, int workers, bool client) {
     const pid_t pid = fork();
+    if (pid == 0)
+        (void)prctl(PR_SET_PDEATHSIG, SIGKILL); /* it must not outlive a test that its alarm has ended */
     if (pid == 0) crowd_process(c, workers, client);
     return pid;
 }

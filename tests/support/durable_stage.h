@@ -4,8 +4,6 @@
 #ifndef EBB_TESTS_DURABLE_STAGE_H
 #define EBB_TESTS_DURABLE_STAGE_H
 
-#include <sys/prctl.h>
-
 #include "durable/worker.h"
 #include "tests/support/durable_crowd.h"
 
