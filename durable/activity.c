@@ -32,6 +32,15 @@ uint32_t ebb_activity_claim(const ebb_activity *a) {
     return a->claim;
 }
 
+/* The task's own reason is PARENT if a region above was cancelled. */
+ebb_reason ebb_activity_reason(const ebb_activity *a) {
+    const ebb_runtime *rt = a->worker->rt;
+    ebb_reason none = {0};
+    ebb__region *r;
+    if (a->region.id == 0 || ebb__region_get(rt, a->region, &r) != EBB_OK) return none;
+    return ebb__region_reason(rt, ebb__region_cause(rt, r));
+}
+
 void *ebb_activity_alloc(ebb_activity *a, size_t n) {
     return ebb__arena_zero(&a->arena, n != 0 ? n : 1);
 }
@@ -356,7 +365,11 @@ static ebb_provider_fetch_work_call *fetch_call(ebb_worker *w) {
     c->most = w->opts.activities - w->stats.running;
     c->lease = w->opts.lease;
     c->suspects = w->work_suspects && w->stats.running == 0;
-    return c;
+    if (!w->closing) return c;
+    c->only_n = ebb__store_awaited(w->store, &c->call, &c->only);
+    if (c->only_n != 0) return c;
+    ebb__call_free(&c->call);
+    return NULL;
 }
 
 static void start_all(ebb_cx *cx, ebb_worker *w, const ebb_provider_fetch_work_call *c) {
@@ -365,7 +378,8 @@ static void start_all(ebb_cx *cx, ebb_worker *w, const ebb_provider_fetch_work_c
         const ebb_provider_work_item *item = &c->items[i];
         ebb__registered_activity *r = ebb__handler_of(w, item->name, strlen(item->name));
         if (item->waited > w->stats.queue_age) w->stats.queue_age = item->waited;
-        if (r != NULL && !w->closing && ebb__worker_has_place(w, r)) ebb__activity_start(cx, w, r, item);
+        if (r != NULL && ebb__worker_serves(w, item->key) && ebb__worker_has_place(w, r))
+            ebb__activity_start(cx, w, r, item);
         else give_token_back(cx, w, item->token);
     }
 }
@@ -392,13 +406,14 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
 
 static bool may_look(const ebb_worker *w) {
     if (w->work_node.node.id == 0 || w->work_alone || w->stats.running >= w->opts.activities) return false;
+    if (!ebb__worker_may_fetch(w)) return false;
     return !w->work_suspects || w->stats.running == 0;
 }
 
 ebb_status ebb__claimer(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
     uint64_t next = 0;
-    while (!w->closing && w->handlers != NULL) {
+    while (!w->over && w->handlers != NULL) {
         const bool may = may_look(w);
         if (may && (w->look_for_work || ebb_now(cx) >= next)) {
             w->look_for_work = false;

@@ -313,6 +313,8 @@ static void poisoned(ebb_cx *cx, turn *t) {
 static void turn_over(ebb_cx *cx, turn *t) {
     ebb_worker *w = t->worker;
     ebb__hot *h = t->hot;
+    ebb__hot_let_go(cx, w, h->later);
+    h->later = (ebb_provider_token){0, 0};
     h->task.id = 0;
     if (w->opts.double_run != 1 && h->shadow != NULL) {
         ebb__orch_run_free(cx, h->shadow);
@@ -350,9 +352,15 @@ static ebb_status turn_body(ebb_cx *cx, void *arg) {
 
 /* The item is given back if there is no memory for its turn. */
 static void dispatch(ebb_cx *cx, ebb_worker *w, fetched *f, const ebb_provider_turn_item *item, bool alone) {
+    ebb__hot *h = ebb__hot_find(w, item->key);
+    if (h != NULL &&
+        h->task.id != 0) { /* the lease was lost while its turn was on the way, and is had again */
+        h->later = item->token;
+        return;
+    }
     turn *t = ebb__alloc(&w->allocator, sizeof *t);
-    ebb__hot *h = t != NULL ? ebb__hot_of(w, item) : NULL;
-    if (h == NULL || h->task.id != 0) {
+    h = t != NULL ? ebb__hot_of(w, item) : NULL;
+    if (h == NULL) {
         ebb__free(&w->allocator, t, sizeof *t);
         abandon(cx, w, item->token);
         return;
@@ -377,13 +385,18 @@ static ebb_provider_fetch_turns_call *fetch_call(ebb_worker *w) {
     c->most = w->opts.turns - w->turns;
     c->messages = EBB_DURABLE_BATCH;
     c->suspects = w->turn_suspects && w->turns == 0;
-    return c;
+    if (!w->closing) return c;
+    c->only_n = ebb__store_awaited(w->store, &c->call, &c->only);
+    if (c->only_n != 0) return c;
+    ebb__call_free(&c->call);
+    return NULL;
 }
 
-/* Returns when to look again. */
-static uint64_t look(ebb_cx *cx, ebb_worker *w) {
+/* Returns when to look again. A failure: not before `*pause`, either. */
+static uint64_t look(ebb_cx *cx, ebb_worker *w, uint64_t *pause) {
     ebb_status st = EBB_ERR_NOMEM;
     const uint64_t later = ebb_now(cx) + EBB_SECOND;
+    *pause = ebb_now(cx) + RETRY_PAUSE;
     fetched *f = ebb__alloc(&w->allocator, sizeof *f);
     ebb_provider_fetch_turns_call *c = f != NULL ? fetch_call(w) : NULL;
     if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
@@ -397,6 +410,7 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
         ebb__worker_wake(w, &w->main);
         return later;
     }
+    *pause = 0;
     *f = (fetched){c, ebb_now(cx), 1};
     const bool alone = c->suspects && c->items_n == 1 && c->items[0].attempts > 1;
     w->turn_suspects = c->suspects_wait && !c->suspects;
@@ -410,18 +424,20 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
 /* A suspect gets its turn alone: nothing else is claimed until all others are over. */
 static bool may_look(const ebb_worker *w) {
     if (w->turn_node.node.id == 0 || w->turns_alone || w->turns >= w->opts.turns) return false;
+    if (!ebb__worker_may_fetch(w)) return false;
     return !w->turn_suspects || w->turns == 0;
 }
 
 ebb_status ebb__dispatcher(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
-    uint64_t next = 0;
-    while (!w->closing && w->orchs_n != 0) {
+    uint64_t next = 0, pause = 0;
+    while (!w->over && w->orchs_n != 0) {
         const bool may = may_look(w);
-        if (may && (w->look_for_turns || ebb_now(cx) >= next)) {
+        const uint64_t from = w->look_for_turns ? pause : next;
+        if (may && ebb_now(cx) >= from) {
             w->look_for_turns = false;
-            next = look(cx, w);
-        } else if (!ebb__worker_nap(cx, &w->dispatcher, may ? next : EBB_FOREVER)) {
+            next = look(cx, w, &pause);
+        } else if (!ebb__worker_nap(cx, &w->dispatcher, may ? from : EBB_FOREVER)) {
             break;
         }
         if (ebb_checkpoint(cx) != EBB_OK) break;

@@ -114,6 +114,20 @@ void ebb__hints_listen(ebb__hints *h, ebb__hint_listener *l) {
     h->listeners = l;
 }
 
+void ebb__hints_tell_awaited(ebb__hints *h) {
+    for (ebb__hint_listener *l = h->listeners; l != NULL; l = l->next) {
+        if (l->awaited != NULL) l->awaited(l->arg);
+    }
+}
+
+void ebb__hints_tell_closed(ebb__hints *h) {
+    while (h->listeners != NULL) {
+        ebb__hint_listener *l = h->listeners;
+        ebb__hints_unlisten(h, l);
+        if (l->closed != NULL) l->closed(l->arg);
+    }
+}
+
 void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l) {
     ebb__hint_listener **at = &h->listeners;
     while (*at != NULL && *at != l) at = &(*at)->next;

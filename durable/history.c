@@ -139,7 +139,11 @@ static ebb_status run(ebb_cx *cx, ebb__client_op *op) {
     i->id = ebb__call_text(&i->call, op->id);
     i = ebb__client_ask(cx, &i->call, &st);
     if (i == NULL) return st;
-    if (r->opts.execution != 0 && r->opts.execution != i->row.execution) {
+    if (r->opts.execution > i->row.execution) {
+        st = ebb__durable_say(EBB_ERR_INVALID, "execution %llu of %s is not there: its last is %llu",
+                              (unsigned long long)r->opts.execution, op->id,
+                              (unsigned long long)i->row.execution);
+    } else if (r->opts.execution != 0 && r->opts.execution != i->row.execution) {
         i->row.execution = r->opts.execution;
         st = count_turns(cx, r, &i->row);
     }

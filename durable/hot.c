@@ -60,13 +60,12 @@ void ebb__hot_discard(ebb_cx *cx, ebb__hot *h) {
     h->run = h->shadow = NULL;
 }
 
-static void let_go(ebb_cx *cx, ebb__hot *h) {
-    ebb_worker *w = h->worker;
-    if (ebb__token_is_none(h->token) || w->left || w->turn_node.node.id == 0) return;
+void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of) {
+    if (ebb__token_is_none(of) || w->left || w->turn_node.node.id == 0) return;
     ebb_provider_abandon_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_TURNS);
     if (c == NULL) return; /* the store gives it to this node as before */
     ebb_provider_token *token = ebb__call_room(&c->call, sizeof *token);
-    if (token != NULL) *token = h->token;
+    if (token != NULL) *token = of;
     c->node = w->turn_node.node;
     c->tokens = token;
     c->tokens_n = token != NULL;
@@ -82,9 +81,17 @@ void ebb__hot_free(ebb_cx *cx, ebb__hot *h) {
     ebb__free(&w->allocator, h, sizeof *h);
 }
 
+void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w) {
+    while (w->oldest != NULL) {
+        ebb__hot_let_go(cx, w, w->oldest->token);
+        ebb__hot_free(cx, w->oldest);
+    }
+}
+
 static void evict(ebb_cx *cx, ebb_worker *w) {
+    if (w->closing) ebb__hot_let_go_all(cx, w);
     while (w->oldest != NULL && (w->stats.hot > w->opts.cache || w->stats.hot_bytes > w->opts.cache_bytes)) {
-        let_go(cx, w->oldest);
+        ebb__hot_let_go(cx, w, w->oldest->token);
         ebb__hot_free(cx, w->oldest);
         w->stats.evictions++;
     }

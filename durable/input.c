@@ -96,11 +96,16 @@ static void take_carried(ebb_orch *r, ebb_blob list, uint64_t number) {
     }
 }
 
+static void take_seed(ebb_orch *r, const ebb__event *e) {
+    r->seed = e->seed;
+    ebb__seed_words(&e->seed, r->random);
+}
+
 static void take_start(ebb_orch *r, const ebb__event *e) {
     r->started = *e;
     r->parent = ebb__run_text(r, e->id.at, e->id.n);
     if (r->version == 0) r->version = (uint32_t)e->version;
-    ebb__seed_words(&e->seed, r->random);
+    take_seed(r, e);
     take_values(r, e->values);
     take_carried(r, e->carried, e->number);
 }
@@ -173,7 +178,8 @@ bool ebb__run_concerns(ebb_orch *r, const ebb__event *e) {
     case EBB__EVENT_ACTIVITY_COMPLETED:
     case EBB__EVENT_ACTIVITY_FAILED: return attempt_concerns(r, e->step);
     case EBB__EVENT_TIMER_FIRED: return timer_concerns(r, e->step);
-    case EBB__EVENT_SIGNALLED: return true;
+    case EBB__EVENT_SIGNALLED:
+    case EBB__EVENT_RESET: return true;
     case EBB__EVENT_CHILD_COMPLETED:
     case EBB__EVENT_CHILD_FAILED: return child_of(r, e) != NULL;
     case EBB__EVENT_CANCEL_REQUESTED: return !r->cancelled;
@@ -191,6 +197,7 @@ void ebb__run_take(ebb_orch *r, const ebb__event *e) {
     case EBB__EVENT_CHILD_COMPLETED: ebb__step_end(r, child_of(r, e), e->number, EBB_OK, e); break;
     case EBB__EVENT_CHILD_FAILED: ebb__step_end(r, child_of(r, e), e->number, e->status, e); break;
     case EBB__EVENT_CANCEL_REQUESTED: take_cancel(r, e); break;
+    case EBB__EVENT_RESET: take_seed(r, e); break;
     default: break;
     }
 }

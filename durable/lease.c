@@ -45,9 +45,15 @@ static void on_closing(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     ebb__worker_wake(w, &w->claimer);
 }
 
-static bool is_done(const ebb_worker *w) {
-    return w->closing && w->dispatcher.task.id == 0 && w->claimer.task.id == 0 && w->turns == 0 &&
-           w->activities == NULL;
+/* It ends when nothing runs and no unit of work waits for an instance. What the last fetches have claimed still runs. */
+static bool is_done(ebb_worker *w) {
+    if (!w->closing || w->turns != 0 || w->activities != NULL) return false;
+    if (!w->over && !ebb__store_is_awaited(w->store)) {
+        w->over = true;
+        ebb__worker_wake(w, &w->dispatcher);
+        ebb__worker_wake(w, &w->claimer);
+    }
+    return w->over && w->dispatcher.task.id == 0 && w->claimer.task.id == 0;
 }
 
 /* ---- joined ---------------------------------------------------------------------------------------------------------- */
@@ -160,7 +166,7 @@ static uint64_t renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
 
 /* Without memory it is tried again. */
 static bool begin(ebb_cx *cx, ebb_worker *w, ebb__worker_fiber *f, ebb_fiber_fn fn) {
-    if (f->begun || w->closing) return true;
+    if (f->begun || w->over) return true;
     f->task = ebb_fiber_spawn(cx, w->unit, fn, w);
     f->begun = ebb_id_status(f->task.id) == EBB_OK;
     if (!f->begun) f->task.id = 0;
@@ -183,7 +189,10 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
         if (!ebb__worker_nap(cx, &w->main, soon < next ? soon : next)) return;
         if (ebb_stopping(cx) && !w->closing)
             on_closing(cx, EBB_OK, NULL, w); /* there was no memory for the callback */
-        if (w->closing && !handed) hand_over(cx, w);
+        if (w->closing && !handed) {
+            hand_over(cx, w);
+            ebb__hot_let_go_all(cx, w);
+        }
         handed = w->closing;
         if (ebb_now(cx) < next && !w->renew_now) continue;
         w->renew_now = false;

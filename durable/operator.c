@@ -253,6 +253,19 @@ static void kept_event(later *l, const ebb__event *e) {
     while (ebb__event_read(&r, &v) == EBB_OK) set_value(l, &v);
 }
 
+/* The first input of the new execution: what it makes from here on has other ids and random numbers than before. */
+static void begin_anew(later *l, uint64_t execution) {
+    const ebb_provider_host *host = ebb__store_host(l->o->op.store);
+    ebb_provider_message *at = grown(l, NULL, 0, &l->room, sizeof *at);
+    ebb__event e = {.kind = EBB__EVENT_RESET};
+    host->random(host->ctx, e.seed.at, sizeof e.seed.at);
+    l->messages = at;
+    if (at == NULL) return; /* the begin fails with EBB_ERR_NOMEM */
+    at[l->messages_n++] = (ebb_provider_message){.at = {EBB_PROVIDER_MESSAGE_START, 0},
+                                                 .execution = execution,
+                                                 .body = encoded(&l->o->op, l->call, &e)};
+}
+
 static bool was_started(const later *l, ebb__event_text child) {
     for (size_t i = 0; i < l->had->n; i++) {
         if (l->had->steps[i].kind == EBB__EVENT_CHILD_STARTED && ebb__same_text(l->had->steps[i].id, child))
@@ -337,6 +350,7 @@ static ebb_status reset_call(ebb_cx *cx, operation *o, const ebb_provider_instan
                              ebb_provider_reset_call *c) {
     ebb__outstanding had = {.arena = &o->op.arena};
     later l = {.o = o, .call = &c->call, .keep = keep, .had = &had};
+    begin_anew(&l, row->execution + 1);
     ebb_status st = ebb__history_read(cx, &o->op, row, keep, &had, NULL, NULL);
     if (st == EBB_OK) st = ebb__history_read(cx, &o->op, row, row->turn, NULL, later_event, &l);
     if (st == EBB_OK && l.ends)

@@ -37,6 +37,7 @@ typedef struct pending {
     uint64_t at;
     instance *to;
     uint64_t execution, work, timer; /* work, timer: its row; 0: it is neither */
+    bool runs_on;                    /* shielded work of an execution that has ended */
     ebb_provider_message message;
 } pending;
 
@@ -118,7 +119,7 @@ static void drop_all(play *p, const instance *of, bool work, bool timers) {
 
 static bool has_rows(const play *p, const instance *of) {
     for (const pending *q = p->pendings; q != NULL; q = q->next) {
-        if (q->to == of && (q->work != 0 || q->timer != 0)) return true;
+        if (q->to == of && ((q->work != 0 && !q->runs_on) || q->timer != 0)) return true;
     }
     return false;
 }
@@ -244,6 +245,18 @@ static bool begin_next(play *p, instance *i, const ebb_provider_ack_turn_call *a
     return put(p, q, NULL);
 }
 
+/* The turn says which work outlives its execution. */
+static void leave_shielded(play *p, const instance *i, ebb_blob body) {
+    ebb__event_reader r;
+    ebb__event e;
+    if (ebb__event_reader_open(&r, body) != EBB_OK) return;
+    while (ebb__event_read(&r, &e) == EBB_OK) {
+        if (e.kind != EBB__EVENT_STEP_CANCELLED || e.cause != EBB__CAUSE_SHIELDED) continue;
+        for (pending *q = p->pendings; q != NULL; q = q->next)
+            q->runs_on |= q->to == i && q->work == e.step && q->execution == i->execution;
+    }
+}
+
 static bool apply(play *p, instance *i, const ebb_provider_ack_turn_call *a) {
     bool ok = true;
     for (size_t k = 0; k < a->cancelled_n; k++) drop(p, i, a->cancelled[k].activity, 0);
@@ -257,6 +270,7 @@ static bool apply(play *p, instance *i, const ebb_provider_ack_turn_call *a) {
     }
     for (size_t k = 0; k < a->outgoing_n && ok; k++) ok = send(p, i, &a->outgoing[k]);
     drop_all(p, i, a->all_work, a->all_timers);
+    leave_shielded(p, i, a->body);
     return ok && (a->next == NULL || begin_next(p, i, a));
 }
 

@@ -153,7 +153,8 @@ struct ebb_orch {
     ebb__event started; /* texts and blobs in `memory` */
     const char *parent;
     uint32_t version;
-    uint64_t random[2];
+    ebb__event_seed seed; /* of `started`, or of the last reset: ids of children are made of it */
+    uint64_t random[2];   /* goes on from the seed */
     bool cancelled,
         cancel_untold; /* untold: it came before the code has run, and no await has returned it yet */
     const char *cancel_reason;

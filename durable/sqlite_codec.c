@@ -3,9 +3,11 @@
 #include "durable/sqlite_codec.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <time.h>
 #include <unistd.h>
 
 /* ---- bytes -------------------------------------------------------------------------------------------------------- */
@@ -49,6 +51,11 @@ static uint64_t number(ebb__sqlite_codec *k, uint64_t x) {
 /* A field that is a number of any width, or a flag. */
 #define NUMBER(field) ((field) = (__typeof__(field))number(k, (uint64_t)(field)))
 
+/* A number that stands for something: no other may come in. */
+static void expect(ebb__sqlite_codec *k, uint64_t x, uint64_t least, uint64_t most) {
+    if (x < least || x > most) k->failed = true;
+}
+
 static void blob(ebb__sqlite_codec *k, ebb_blob *b) {
     const bool there = number(k, b->at != NULL) != 0;
     const size_t n = (size_t)number(k, b->n);
@@ -68,6 +75,12 @@ static void text(ebb__sqlite_codec *k, const char **t) {
     if (!k->writes) *t = b.at != NULL ? b.at : ""; /* nobody has to expect NULL of another process */
 }
 
+/* Of an instance, or of what it runs: as ids of programs are. */
+static void id(ebb__sqlite_codec *k, const char **t) {
+    text(k, t);
+    if (!k->writes) expect(k, strlen(*t), 1, EBB_DURABLE_ID);
+}
+
 static void token(ebb__sqlite_codec *k, ebb_provider_token *t) {
     NUMBER(t->hi);
     NUMBER(t->lo);
@@ -81,11 +94,26 @@ static void *unconst(const void *from) {
     return u.to;
 }
 
-/* The elements of a list: those that are there, or room for those that come. Each is at least a byte of the frame. */
-static void *list(ebb__sqlite_codec *k, const void *at, size_t *n, size_t size) {
+/* The bytes that an element of a list has at least in a frame: a number has 8, a text or blob 16. So a list takes no more
+ * memory than a few times its frame. */
+enum {
+    LEAST_key = 8,
+    LEAST_work = 96,
+    LEAST_timer = 16,
+    LEAST_message = 48,
+    LEAST_outgoing = 112,
+    LEAST_value = 32,
+    LEAST_cancelled = 16,
+    LEAST_row = 184,
+    LEAST_turn_row = 40
+};
+
+/* The elements of a list: those that are there, or room for those that come. */
+static void *list(ebb__sqlite_codec *k, const void *at, size_t *n, size_t size, size_t least) {
     *n = (size_t)number(k, *n);
     if (k->writes) return unconst(at);
-    void *room = !k->failed && *n <= k->n - k->done ? ebb_provider_alloc(k->into, (*n + 1) * size) : NULL;
+    void *room =
+        !k->failed && *n <= (k->n - k->done) / least ? ebb_provider_alloc(k->into, (*n + 1) * size) : NULL;
     if (room == NULL) {
         k->failed = true;
         *n = 0;
@@ -97,15 +125,10 @@ static void *list(ebb__sqlite_codec *k, const void *at, size_t *n, size_t size) 
 
 #define LIST(type, field, count, visit)                                                                      \
     do {                                                                                                     \
-        type *all = list(k, (field), &(count), sizeof(type));                                                \
+        type *all = list(k, (field), &(count), sizeof(type), LEAST_##visit);                                 \
         for (size_t i = 0; i < (count); i++) visit(k, &all[i]);                                              \
         if (!k->writes) (field) = all;                                                                       \
     } while (0)
-
-/* A number that stands for something: no other may come in. */
-static void expect(ebb__sqlite_codec *k, uint64_t x, uint64_t least, uint64_t most) {
-    if (x < least || x > most) k->failed = true;
-}
 
 /* ---- parts ---------------------------------------------------------------------------------------------------------- */
 
@@ -138,7 +161,7 @@ static void message(ebb__sqlite_codec *k, ebb_provider_message *m) {
 }
 
 static void outgoing(ebb__sqlite_codec *k, ebb_provider_outgoing *o) {
-    text(k, &o->id);
+    id(k, &o->id);
     NUMBER(o->execution);
     NUMBER(o->kind);
     expect(k, o->kind, EBB_PROVIDER_MESSAGE_START, EBB_PROVIDER_MESSAGE_CANCEL);
@@ -158,6 +181,7 @@ static void value(ebb__sqlite_codec *k, ebb_provider_value *v) {
 static void cancelled(ebb__sqlite_codec *k, ebb_provider_cancelled *c) {
     NUMBER(c->activity);
     NUMBER(c->cause);
+    expect(k, c->cause, EBB_CANCEL_NONE, EBB_CANCEL_SHUTDOWN);
 }
 
 static void row(ebb__sqlite_codec *k, ebb_provider_instance_row *r) {
@@ -189,8 +213,8 @@ static void turn_row(ebb__sqlite_codec *k, ebb_provider_turn_row *t) {
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
 
 static void ask_start(ebb__sqlite_codec *k, ebb_provider_start_call *c) {
-    text(k, &c->id);
-    text(k, &c->name);
+    id(k, &c->id);
+    id(k, &c->name);
     NUMBER(c->version);
     blob(k, &c->input);
     blob(k, &c->message);
@@ -257,6 +281,7 @@ static void ask_ack_turn(ebb__sqlite_codec *k, ebb_provider_ack_turn_call *c) {
     NUMBER(c->all_work);
     NUMBER(c->all_timers);
     NUMBER(c->cause);
+    expect(k, c->cause, EBB_CANCEL_NONE, EBB_CANCEL_SHUTDOWN);
     LIST(ebb_provider_outgoing, c->outgoing, c->outgoing_n, outgoing);
     LIST(ebb_provider_value, c->values, c->values_n, value);
     NUMBER(c->unread);
@@ -356,10 +381,34 @@ void ebb__sqlite_codec_answer(ebb__sqlite_codec *k, ebb_provider_call *c, ebb_st
 
 /* ---- frames --------------------------------------------------------------------------------------------------------- */
 
-static bool send_all(int fd, const uint8_t *at, size_t n) {
+static uint64_t now_ms(void) {
+    struct timespec t;
+    (void)clock_gettime(CLOCK_MONOTONIC, &t);
+    return (uint64_t)t.tv_sec * 1000 + (uint64_t)t.tv_nsec / 1000000;
+}
+
+/* Waits until the other end has sent, or takes, something. False: it is too late, or nobody wants it any more. */
+static bool wait_for(const ebb__sqlite_line *l, short what, uint64_t until) {
+    for (;;) {
+        struct pollfd fds[2] = {{l->fd, what, 0}, {l->stop, POLLIN, 0}};
+        const uint64_t now = now_ms();
+        const int n = now < until ? poll(fds, 2, (int)(until - now)) : 0;
+        if (n < 0 && errno == EINTR) continue;
+        return n > 0 && fds[1].revents == 0;
+    }
+}
+
+static bool is_passing(void) {
+    return errno == EINTR || errno == EAGAIN || errno == EWOULDBLOCK;
+}
+
+static bool send_all(const ebb__sqlite_line *l, const uint8_t *at, size_t n, uint64_t until) {
     while (n > 0) {
-        const ssize_t sent = send(fd, at, n, MSG_NOSIGNAL);
-        if (sent < 0 && errno == EINTR) continue;
+        const ssize_t sent = send(l->fd, at, n, MSG_NOSIGNAL | MSG_DONTWAIT);
+        if (sent < 0 && is_passing()) {
+            if (!wait_for(l, POLLOUT, until)) return false;
+            continue;
+        }
         if (sent <= 0) return false;
         at += sent;
         n -= (size_t)sent;
@@ -368,18 +417,19 @@ static bool send_all(int fd, const uint8_t *at, size_t n) {
 }
 
 /* How many came before the end of the stream. */
-static size_t receive_all(int fd, uint8_t *at, size_t n) {
+static size_t receive_all(const ebb__sqlite_line *l, uint8_t *at, size_t n, uint64_t until) {
     size_t have = 0;
-    while (have < n) {
-        const ssize_t got = recv(fd, at + have, n - have, 0);
-        if (got < 0 && errno == EINTR) continue;
+    while (have < n && wait_for(l, POLLIN, until)) {
+        const ssize_t got = recv(l->fd, at + have, n - have, MSG_DONTWAIT);
+        if (got < 0 && is_passing()) continue;
         if (got <= 0) break;
         have += (size_t)got;
     }
     return have;
 }
 
-bool ebb__sqlite_frame_write(int fd, ebb__sqlite_codec *k, ebb_provider_op op) {
+bool ebb__sqlite_frame_write(const ebb__sqlite_line *l, ebb__sqlite_codec *k, ebb_provider_op op) {
+    const uint64_t until = now_ms() + l->patience;
     uint8_t head[EBB__SQLITE_FRAME];
     const uint32_t n = (uint32_t)k->n;
     const uint16_t version = EBB__SQLITE_CODEC, what = (uint16_t)op;
@@ -387,16 +437,17 @@ bool ebb__sqlite_frame_write(int fd, ebb__sqlite_codec *k, ebb_provider_op op) {
     memcpy(head, &n, 4);
     memcpy(head + 4, &version, 2);
     memcpy(head + 6, &what, 2);
-    return send_all(fd, head, sizeof head) && send_all(fd, k->at, k->n);
+    return send_all(l, head, sizeof head, until) && send_all(l, k->at, k->n, until);
 }
 
-bool ebb__sqlite_frame_read(int fd, ebb__sqlite_codec *k, ebb_provider_op *op) {
+bool ebb__sqlite_frame_read(const ebb__sqlite_line *l, ebb__sqlite_codec *k, ebb_provider_op *op) {
+    const uint64_t until = now_ms() + l->patience;
     uint8_t head[EBB__SQLITE_FRAME];
     uint32_t n = 0;
     uint16_t version = 0, what = 0;
     memset(k, 0, sizeof *k);
     *op = (ebb_provider_op)0;
-    const size_t got = receive_all(fd, head, sizeof head);
+    const size_t got = receive_all(l, head, sizeof head, until);
     if (got == 0) return true;
     memcpy(&n, head, 4);
     memcpy(&version, head + 4, 2);
@@ -405,5 +456,5 @@ bool ebb__sqlite_frame_read(int fd, ebb__sqlite_codec *k, ebb_provider_op *op) {
     k->at = malloc(n + 1u);
     k->n = n;
     *op = (ebb_provider_op)what;
-    return k->at != NULL && receive_all(fd, k->at, n) == n;
+    return k->at != NULL && receive_all(l, k->at, n, until) == n;
 }

@@ -28,9 +28,15 @@ void ebb__sqlite_codec_ask(ebb__sqlite_codec *k, ebb_provider_call *c);
 void ebb__sqlite_codec_answer(ebb__sqlite_codec *k, ebb_provider_call *c, ebb_status *status,
                               const char **text);
 
-/* Writes a whole frame, or reads one; *op is 0 at the end of the stream. False: it failed. The frame's fields are in k->at, of
- * malloc. */
-bool ebb__sqlite_frame_write(int fd, ebb__sqlite_codec *k, ebb_provider_op op);
-bool ebb__sqlite_frame_read(int fd, ebb__sqlite_codec *k, ebb_provider_op *op);
+/* A connection, and how long its other end may take for a frame, however it divides it. */
+typedef struct ebb__sqlite_line {
+    int fd;
+    int stop;          /* that has an end or a byte: give up at once. -1: none */
+    uint32_t patience; /* ms */
+} ebb__sqlite_line;
+/* Writes a whole frame, or reads one; *op is 0 at the end of the stream. False: it failed, or has taken too long. The frame's
+ * fields are in k->at, of malloc. */
+bool ebb__sqlite_frame_write(const ebb__sqlite_line *l, ebb__sqlite_codec *k, ebb_provider_op op);
+bool ebb__sqlite_frame_read(const ebb__sqlite_line *l, ebb__sqlite_codec *k, ebb_provider_op *op);
 
 #endif

@@ -30,7 +30,6 @@ static bool reach(ebb__sqlite_remote *r) {
     if (r->fd >= 0) return true;
     const int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
     if (fd < 0) return false;
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slow, sizeof slow);
     (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slow, sizeof slow);
     if (connect(fd, (const struct sockaddr *)&r->at, sizeof r->at) == 0) r->fd = fd;
     else (void)close(fd);
@@ -46,8 +45,9 @@ static bool exchange(ebb__sqlite_remote *r, ebb_provider_call *c, ebb_status *st
     ebb__sqlite_codec asked = {.writes = true}, answered = {.writes = false};
     ebb_provider_op op = (ebb_provider_op)0;
     ebb__sqlite_codec_ask(&asked, c);
-    bool whole = ebb__sqlite_frame_write(r->fd, &asked, c->op) &&
-                 ebb__sqlite_frame_read(r->fd, &answered, &op) && op == c->op;
+    const ebb__sqlite_line line = {r->fd, -1, SLOW_S * 1000};
+    bool whole = ebb__sqlite_frame_write(&line, &asked, c->op) &&
+                 ebb__sqlite_frame_read(&line, &answered, &op) && op == c->op;
     answered.into = c;
     if (whole) ebb__sqlite_codec_answer(&answered, c, st, text);
     free(asked.at);

@@ -11,15 +11,15 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
-#include <sys/time.h>
 #include <sys/un.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "durable/sqlite.h"
 #include "durable/sqlite_codec.h"
 #include "durable/store.h"
 
-enum { CLIENTS = 16, SLOW_S = 5 };
+enum { CLIENTS = 16, SLOW_MS = 5000, NO_DESCRIPTORS_MS = 20 };
 
 struct ebb__sqlite_server {
     pthread_t thread;
@@ -54,17 +54,32 @@ static void wait_for(ebb__sqlite_server *s, ebb_future *f) {
     }
 }
 
-static bool reply(ebb__sqlite_server *s, int fd, ebb_future *f) {
-    ebb_value v;
+/* An answer that is too long for a frame is one of its own. */
+static bool send_answer(const ebb__sqlite_line *l, ebb_provider_call *c) {
     ebb__sqlite_codec k = {.writes = true};
-    ebb_status st = ebb_await(ebb_runtime_host(s->rt), f, &v);
+    ebb_status st = c->status;
+    const char *text = c->text;
+    char too_long[120];
+    ebb__sqlite_codec_answer(&k, c, &st, &text);
+    if (k.n > EBB__SQLITE_FRAME_MOST) {
+        (void)snprintf(too_long, sizeof too_long, "the answer has %zu bytes (%d): ask for less at a time",
+                       k.n, EBB__SQLITE_FRAME_MOST);
+        st = EBB_ERR_LIMIT;
+        text = too_long;
+        k.n = 0;
+        ebb__sqlite_codec_answer(&k, c, &st, &text);
+    }
+    const bool sent = ebb__sqlite_frame_write(l, &k, c->op);
+    free(k.at);
+    return sent;
+}
+
+static bool reply(ebb__sqlite_server *s, const ebb__sqlite_line *l, ebb_future *f) {
+    ebb_value v;
+    const ebb_status st = ebb_await(ebb_runtime_host(s->rt), f, &v);
     if (st != EBB_OK) return false;
     ebb_provider_call *c = ebb__call_of(&v);
-    const char *text = c->text;
-    st = c->status;
-    ebb__sqlite_codec_answer(&k, c, &st, &text);
-    const bool sent = ebb__sqlite_frame_write(fd, &k, c->op);
-    free(k.at);
+    const bool sent = send_answer(l, c);
     ebb__call_free(c);
     return sent;
 }
@@ -73,7 +88,8 @@ static bool reply(ebb__sqlite_server *s, int fd, ebb_future *f) {
 static bool serve_one(ebb__sqlite_server *s, int fd) {
     ebb__sqlite_codec k;
     ebb_provider_op op;
-    bool goes_on = ebb__sqlite_frame_read(fd, &k, &op) && ebb__sqlite_codec_has(op);
+    const ebb__sqlite_line line = {fd, s->stop[0], SLOW_MS};
+    bool goes_on = ebb__sqlite_frame_read(&line, &k, &op) && ebb__sqlite_codec_has(op);
     k.into = goes_on ? ebb__call_new(&s->gate, op) : NULL;
     goes_on = k.into != NULL;
     if (goes_on) ebb__sqlite_codec_ask(&k, k.into);
@@ -85,21 +101,22 @@ static bool serve_one(ebb__sqlite_server *s, int fd) {
     if (!goes_on) return false;
     ebb_future *f = ebb__call_begin(ebb_runtime_host(s->rt), k.into, EBB_SITE);
     wait_for(s, f);
-    return reply(s, fd, f);
+    return reply(s, &line, f);
 }
 
 /* ---- the thread ---------------------------------------------------------------------------------------------------- */
 
 static void accept_one(ebb__sqlite_server *s) {
-    const struct timeval slow = {SLOW_S, 0};
     const int fd = accept4(s->listener, NULL, NULL, SOCK_CLOEXEC);
-    if (fd < 0) return;
+    if (fd < 0) { /* without descriptors it stays ready: a pause, so that the thread does not spin */
+        const struct timespec pause = {0, NO_DESCRIPTORS_MS * 1000000L};
+        (void)nanosleep(&pause, NULL);
+        return;
+    }
     if (s->clients_n == CLIENTS) {
         (void)close(fd);
         return;
     }
-    (void)setsockopt(fd, SOL_SOCKET, SO_RCVTIMEO, &slow, sizeof slow);
-    (void)setsockopt(fd, SOL_SOCKET, SO_SNDTIMEO, &slow, sizeof slow);
     s->clients[s->clients_n++] = fd;
 }
 
@@ -150,7 +167,7 @@ static void *serve(void *server) {
 /* ---- started and stopped --------------------------------------------------------------------------------------------- */
 
 static bool listen_at(ebb__sqlite_server *s) {
-    s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+    s->listener = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
     if (s->listener < 0) return false;
     (void)unlink(s->at.sun_path); /* of an owner that has died: the file is ours */
     return bind(s->listener, (const struct sockaddr *)&s->at, sizeof s->at) == 0 &&

@@ -215,7 +215,7 @@ uint64_t ebb__mixed(uint64_t x) {
 ebb__event_seed ebb__run_seed(const ebb_orch *r, uint64_t number) {
     uint64_t of[2];
     ebb__event_seed seed;
-    ebb__seed_words(&r->started.seed, of);
+    ebb__seed_words(&r->seed, of);
     of[0] = ebb__mixed(of[0] + (number + 1) * UINT64_C(0x9e3779b97f4a7c15));
     of[1] = ebb__mixed(of[1] ^ of[0]);
     for (size_t i = 0; i < sizeof seed.at; i++) seed.at[i] = (uint8_t)(of[i / 8] >> i % 8 * 8);
@@ -232,7 +232,7 @@ static ebb_status child_id(ebb_orch *r, const ebb_child_opts *o, const char **ou
     }
     const uint64_t number = r->event + 1;
     uint64_t seed[2];
-    ebb__seed_words(&r->started.seed, seed);
+    ebb__seed_words(&r->seed, seed);
     const int n = snprintf(text, sizeof text, "%s/%llu-%08x", r->opts.id, (unsigned long long)number,
                            (unsigned)(seed[0] & UINT32_MAX));
     if (n > EBB_DURABLE_ID)

@@ -10,6 +10,7 @@
 #include "durable/store.h"
 
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
@@ -45,6 +46,7 @@ struct ebb_store {
     ebb_provider_host host;
     uint64_t random; /* the state of random numbers without a loop */
     uint32_t held;
+    ebb__awaited *awaited;
     bool unwanted;                 /* is to be closed when nobody holds it */
     bool asked;                    /* the provider was asked to close */
     ebb_provider_call *close;      /* allocated with the store, so that a close can't fail */
@@ -187,6 +189,7 @@ static void store_close(ebb_store *s) {
     if (s->state != OPEN) return;
     s->state = CLOSING;
     s->gate.closed = true;
+    ebb__hints_tell_closed(&s->hints);
     ebb__call_gate_wake(&s->gate);
     ebb__call_gate_rest(&s->gate);
 }
@@ -415,6 +418,64 @@ void ebb__store_listen(ebb_store *s, ebb__hint_listener *l) {
 
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l) {
     ebb__hints_unlisten(&s->hints, l);
+}
+
+void ebb__store_await(ebb_store *s, ebb__awaited *a) {
+    a->prev = NULL;
+    a->next = s->awaited;
+    if (a->next != NULL) a->next->prev = a;
+    s->awaited = a;
+}
+
+void ebb__store_await_key(ebb_store *s, ebb__awaited *a, uint64_t key) {
+    if (a->key == key) return;
+    a->key = key;
+    ebb__hints_tell_awaited(&s->hints);
+}
+
+void ebb__store_unawait(ebb_store *s, ebb__awaited *a) {
+    if (a->prev != NULL) a->prev->next = a->next;
+    else s->awaited = a->next;
+    if (a->next != NULL) a->next->prev = a->prev;
+    ebb__hints_tell_awaited(&s->hints);
+}
+
+bool ebb__store_is_awaited(const ebb_store *s) {
+    return s->awaited != NULL;
+}
+
+bool ebb__store_knows_awaited(const ebb_store *s) {
+    const ebb__awaited *a = s->awaited;
+    while (a != NULL && a->key == 0) a = a->next;
+    return a != NULL;
+}
+
+bool ebb__store_awaits(const ebb_store *s, uint64_t key) {
+    const ebb__awaited *a = s->awaited;
+    while (a != NULL && a->key != key) a = a->next;
+    return a != NULL;
+}
+
+static int by_number(const void *a, const void *b) {
+    const uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+    return x < y ? -1 : x > y;
+}
+
+size_t ebb__store_awaited(const ebb_store *s, ebb_provider_call *c, const uint64_t **keys) {
+    size_t n = 0, own = 0;
+    for (const ebb__awaited *a = s->awaited; a != NULL; a = a->next) n += a->key != 0;
+    uint64_t *all = n != 0 ? ebb__call_room(c, n * sizeof *all) : NULL;
+    *keys = all;
+    if (all == NULL) return 0;
+    n = 0;
+    for (const ebb__awaited *a = s->awaited; a != NULL; a = a->next) {
+        if (a->key != 0) all[n++] = a->key;
+    }
+    qsort(all, n, sizeof *all, by_number);
+    for (size_t i = 0; i < n; i++) {
+        if (own == 0 || all[own - 1] != all[i]) all[own++] = all[i];
+    }
+    return own;
 }
 
 ebb__call_gate *ebb__store_gate(ebb_store *s) {

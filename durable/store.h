@@ -116,10 +116,26 @@ void ebb__call_free(ebb_provider_call *c);
 typedef struct ebb__hint_listener {
     struct ebb__hint_listener *next;
     void (*hint)(void *arg, const ebb_provider_hint *h);
+    void (*awaited)(void *arg); /* other instances are waited for than before. NULL: not called */
+    void (*closed)(void *arg);  /* the store is being closed: it listens no more. NULL: not called */
     void *arg;
 } ebb__hint_listener;
 void ebb__store_listen(ebb_store *s, ebb__hint_listener *l);
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l);
+
+/* An instance that a unit of work waits for: a worker that is closing goes on with it. */
+typedef struct ebb__awaited {
+    struct ebb__awaited *next, *prev;
+    uint64_t key; /* 0: not known yet */
+} ebb__awaited;
+void ebb__store_await(ebb_store *s, ebb__awaited *a);
+void ebb__store_await_key(ebb_store *s, ebb__awaited *a, uint64_t key);
+void ebb__store_unawait(ebb_store *s, ebb__awaited *a);
+bool ebb__store_is_awaited(const ebb_store *s);           /* any instance is */
+bool ebb__store_knows_awaited(const ebb_store *s);        /* and its key is known */
+bool ebb__store_awaits(const ebb_store *s, uint64_t key); /* this one is */
+/* The keys that are known, each once, in memory of the call; 0: there are none, or no memory. */
+size_t ebb__store_awaited(const ebb_store *s, ebb_provider_call *c, const uint64_t **keys);
 
 ebb__call_gate *ebb__store_gate(ebb_store *s);
 /* What its provider was given: its clocks and its random numbers, for tokens (ebb__token_new). */
@@ -149,6 +165,9 @@ void ebb__hints_add(ebb__hints *h, const ebb_provider_hint *hint);
 void ebb__hints_end(ebb__hints *h);
 void ebb__hints_listen(ebb__hints *h, ebb__hint_listener *l);
 void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l);
+/* Other instances are awaited; and: the store is being closed, and has no listeners from now on. */
+void ebb__hints_tell_awaited(ebb__hints *h);
+void ebb__hints_tell_closed(ebb__hints *h);
 
 ebb_region ebb__store_region(const ebb_store *s);
 const ebb_provider *ebb__store_provider(const ebb_store *s);

@@ -115,7 +115,7 @@ static ebb_status set_up(ebb__suite *s, const ebb_provider_test_opts *o) {
     if (st != EBB_OK) return st;
     s->run = ebb__t_token(s).lo;
     (void)snprintf(s->name, sizeof s->name, "suite-%llx", (unsigned long long)s->run);
-    s->listener = (ebb__hint_listener){NULL, hear, s};
+    s->listener = (ebb__hint_listener){.hint = hear, .arg = s};
     ebb__store_listen(s->other, &s->listener);
     st = ebb__t_join(s, EBB__T_LONG, &node);
     if (st == EBB_OK) st = ebb__t_join(s, EBB__T_LONG, &node);

@@ -4,15 +4,19 @@
 
 #include "base/alloc.h"
 #include "durable/client.h"
+#include "kernel/layer.h"
 
 #define POLL EBB_SECOND
 
-/* Invariants: `pending` is the read or the pause that is in flight, and its callbacks go on with this record. */
+/* Invariants: `pending` is the read or the pause that is in flight, and its callbacks go on with this record. `store` is
+ * NULL from the close of the store on: then the store may be gone. */
 typedef struct ending {
     ebb_future *promise, *pending;
     ebb_store *store;
     ebb_allocator allocator;
     ebb__hint_listener listener;
+    ebb__awaited awaited;
+    bool in_unit; /* `awaited` is in the store's list */
     uint64_t key;
     bool hinted, pausing, stopped;
     char id[EBB_DURABLE_ID + 1];
@@ -20,10 +24,17 @@ typedef struct ending {
 
 static void ask(ebb_cx *cx, ending *e);
 
+static void forget_store(ending *e) {
+    if (e->store == NULL) return;
+    ebb__store_unlisten(e->store, &e->listener);
+    if (e->in_unit) ebb__store_unawait(e->store, &e->awaited);
+    e->store = NULL;
+}
+
 static void end(ending *e, ebb_status st, ebb_value v) {
     ebb_allocator a = e->allocator;
     ebb_future *promise = e->promise;
-    ebb__store_unlisten(e->store, &e->listener);
+    forget_store(e);
     ebb__free(&a, e, sizeof *e);
     if (st == EBB_OK) (void)ebb_promise_settle(promise, v);
     else (void)ebb_promise_reject(promise, st);
@@ -33,6 +44,7 @@ static void gone(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
     ending *e = arg;
     (void)kind;
     if (e->pausing && e->hinted && !e->stopped) ask(cx, e);
+    else if (e->pausing && e->store == NULL && !e->stopped) ask(cx, e);
     else end(e, EBB_CANCELLED, ebb_value_none());
 }
 
@@ -68,12 +80,13 @@ static void answered(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
         return;
     }
     e->key = c->row.key;
+    if (e->store != NULL && e->in_unit) ebb__store_await_key(e->store, &e->awaited, e->key);
     if (has_ended(c->row.state)) {
         ebb_value own = ebb_value_take(cx, v), info = ebb_value_none();
         c = ebb__call_of(&own);
         st = ebb__client_info_value(&c->call, &c->row, &info);
         end(e, st, info);
-    } else if (e->hinted) {
+    } else if (e->hinted || e->store == NULL) {
         ask(cx, e);
     } else {
         e->pausing = true;
@@ -83,6 +96,11 @@ static void answered(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
 
 static void ask(ebb_cx *cx, ending *e) {
     e->hinted = e->pausing = false;
+    if (e->store == NULL) {
+        end(e, ebb__durable_say(EBB_ERR_CLOSED, "the store was closed before %s had ended", e->id),
+            ebb_value_none());
+        return;
+    }
     ebb_provider_instance_call *c = ebb__call_new(ebb__store_gate(e->store), EBB_PROVIDER_INSTANCE);
     if (c == NULL) {
         end(e, EBB_ERR_NOMEM, ebb_value_none());
@@ -101,12 +119,26 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
     if (e->pausing) (void)ebb_future_cancel(e->pending, EBB_CANCEL_USER);
 }
 
+static void on_closed(void *arg) {
+    ending *e = arg;
+    forget_store(e);
+    if (e->pausing) (void)ebb_future_cancel(e->pending, EBB_CANCEL_USER);
+}
+
 static void cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     ending *e = arg;
     (void)cx;
     (void)f;
     e->stopped = true;
     (void)ebb_future_cancel(e->pending, EBB_CANCEL_USER);
+}
+
+static bool is_in_unit(ebb_cx *cx) {
+    ebb_runtime *rt = ebb_cx_runtime(cx);
+    for (const ebb__region *r = ebb__region_of(cx); r != NULL; r = ebb__region_parent(rt, r)) {
+        if (ebb__region_is(rt, r, EBB__REGION_UNIT)) return true;
+    }
+    return false;
 }
 
 static const ebb_operation wait_op = {"end of an instance", cancel, NULL};
@@ -120,7 +152,8 @@ ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, con
     memset(e, 0, sizeof *e);
     e->store = s;
     e->allocator = g->allocator;
-    e->listener = (ebb__hint_listener){.hint = on_hint, .arg = e};
+    e->listener = (ebb__hint_listener){.hint = on_hint, .closed = on_closed, .arg = e};
+    e->in_unit = is_in_unit(cx);
     memcpy(e->id, id, strlen(id) + 1);
     e->promise = ebb_promise_new_site(cx, &wait_op, e, site);
     ebb_future *f = e->promise;
@@ -129,6 +162,7 @@ ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, con
         return f;
     }
     ebb__store_listen(s, &e->listener);
+    if (e->in_unit) ebb__store_await(s, &e->awaited);
     ask(cx, e);
     return f;
 }

@@ -45,6 +45,14 @@ bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until) {
     return ebb_checkpoint(cx) == EBB_OK;
 }
 
+bool ebb__worker_serves(const ebb_worker *w, uint64_t key) {
+    return !w->closing || ebb__store_awaits(w->store, key);
+}
+
+bool ebb__worker_may_fetch(const ebb_worker *w) {
+    return !w->closing || ebb__store_knows_awaited(w->store);
+}
+
 uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again) {
     return ebb_now(cx) + (again < w->opts.lease ? again : w->opts.lease);
 }
@@ -98,6 +106,16 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
     if (w->look_for_turns) ebb__worker_wake(w, &w->dispatcher);
     if (w->look_for_work) ebb__worker_wake(w, &w->claimer);
     if (w->renew_now) ebb__worker_wake(w, &w->main);
+}
+
+/* A worker that is closing goes on with what units of work wait for. */
+static void on_awaited(void *arg) {
+    ebb_worker *w = arg;
+    if (!w->closing) return;
+    w->look_for_turns = w->look_for_work = true;
+    ebb__worker_wake(w, &w->dispatcher);
+    ebb__worker_wake(w, &w->claimer);
+    ebb__worker_wake(w, &w->main);
 }
 
 /* ---- opened and closed --------------------------------------------------------------------------------------------- */
@@ -195,7 +213,7 @@ ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts
     w->store = s;
     w->gate = ebb__store_gate(s);
     w->opts = o;
-    w->listener = (ebb__hint_listener){.hint = on_hint, .arg = w};
+    w->listener = (ebb__hint_listener){.hint = on_hint, .awaited = on_awaited, .arg = w};
     ebb__arena_init(&w->arena, a, CHUNK);
     ebb__map_init(&w->instances, a, sizeof(ebb__hot *));
     put_name(w);

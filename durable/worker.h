@@ -10,6 +10,8 @@
  *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
  *
  * Invariants:
+ *  - What can't be done now is not asked for again at once: an instance that is claimed while its turn is in flight is
+ *    given back after that turn, and a fetch that has failed is repeated after a pause, whatever has woken the dispatcher.
  *  - `instances` has an entry for each instance that is hot or has a turn now. Hot: a run that waits, and a token with
  *    which the store keeps the instance for this node. A turn in flight owns its entry; nobody else touches its run.
  *  - `activities` has what this worker holds a token of. A token that is gone is renewed and acked no more.
@@ -45,6 +47,7 @@ typedef struct ebb__hot {
     ebb__orch_run *run;             /* NULL: it is cold */
     ebb__orch_run *shadow;          /* of the double run; NULL: none */
     ebb_provider_token token;       /* that keeps it here; 0: none */
+    ebb_provider_token later;       /* of a claim that came while its turn was in flight; 0: none */
     ebb_task task;                  /* of its turn; id 0: none */
     bool parked;                    /* the turn that was fed is over */
     uint64_t bytes;                 /* counted in `hot_bytes` of the worker while it is idle */
@@ -100,6 +103,7 @@ struct ebb_worker {
     size_t orchs_n, orchs_room;
     ebb__registered_activity *handlers;
     bool begun, closing, left;
+    bool over; /* it is closing, and has nothing to do any more: nothing is fetched */
     ebb__membership work_node, turn_node;
     ebb__worker_fiber main, dispatcher, claimer;
     bool look_for_turns, look_for_work, renew_now;
@@ -123,6 +127,10 @@ void ebb__worker_wake(ebb_worker *w, ebb__worker_fiber *f);
 /* When to look again after a fetch that says `again`: within a lease, because hints may be lost, and what others claim after
  * the fetch lapses without one. */
 uint64_t ebb__worker_again(ebb_cx *cx, const ebb_worker *w, uint64_t again);
+/* False: the worker is closing, and no unit of work waits for this instance. */
+bool ebb__worker_serves(const ebb_worker *w, uint64_t key);
+/* False: it is closing, and no unit of work waits for any. */
+bool ebb__worker_may_fetch(const ebb_worker *w);
 /* Asks the store and waits. NULL: *st says why it was not asked, or this task was cancelled. Else free the call. */
 void *ebb__worker_ask(ebb_cx *cx, ebb_provider_call *c, ebb_status *st);
 /* The same, again and again until it is done or fails for good. */
@@ -145,6 +153,8 @@ void ebb__hot_idle(ebb_cx *cx, ebb__hot *h);    /* its turn is over; it may be e
 void ebb__hot_take(ebb__hot *h);                /* its turn begins */
 void ebb__hot_discard(ebb_cx *cx, ebb__hot *h); /* the runs; the entry stays */
 void ebb__hot_free(ebb_cx *cx, ebb__hot *h);
+void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of); /* the claim alone; does not wait */
+void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w); /* that are idle; others may have them at once */
 void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 
 /* ---- activity.c ---- */

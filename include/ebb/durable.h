@@ -161,7 +161,7 @@ typedef struct ebb_worker_opts {
  *   close   it claims no more turns and no more activities, but those of instances that a unit of work of this runtime
  *           waits for (ebb_instance_wait). Fibers of orchestrations are discarded, which runs no code. Activities go on,
  *           those with `handover` excepted, which are cancelled with SHUTDOWN now and visible to others at once
- *   cancel  activities are cancelled with the kind of the cancel, and their rows are visible to others at once
+ *   cancel  activities are cancelled (ebb_activity_reason has the kind), and their rows are visible to others at once
  *   end     its lease is expired: another worker has its work within a second
  * EBB_ERR_INVALID, EBB_ERR_VERSION, EBB_ERR_NOMEM, EBB_ERR_CLOSED. `opts` may be NULL. */
 ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts, ebb_worker **out);
@@ -245,6 +245,8 @@ const char *ebb_activity_name(const ebb_activity *a);
 const char *ebb_activity_key(const ebb_activity *a);
 uint32_t ebb_activity_attempt(const ebb_activity *a); /* of the call's retry policy, from 1 on */
 uint32_t ebb_activity_claim(const ebb_activity *a);   /* how often this attempt was claimed, from 1 on */
+/* Why it is cancelled: what was asked for, of its row or of a region above it. Kind NONE: it is not. */
+ebb_reason ebb_activity_reason(const ebb_activity *a);
 /* Allocates n bytes that are freed after it has ended. NULL: no memory. */
 void *ebb_activity_alloc(ebb_activity *a, size_t n);
 /* Keeps a copy of the failure and returns EBB_FAILED, to return from the activity. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
@@ -490,8 +492,9 @@ ebb_future *ebb_instance_terminate_site(ebb_cx *cx, ebb_store *s, const char *id
 #define ebb_instance_resume(cx, s, id) ebb_instance_resume_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_resume_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* Begins a new execution with the history of the last one up to the end of the turn that has event number `event`.
- * What was outstanding there is scheduled again; signals that came later are delivered again. The instance may have
- * ended, or be suspended. EBB_ERR_INVALID: no such event. EBB_ERR_FENCED: a turn was committed meanwhile. */
+ * What was outstanding there is scheduled again; signals that came later are delivered again; children that were
+ * started later are cancelled. From there on random numbers, and ids that are made of them, are others than before. The
+ * instance may have ended, or be suspended. EBB_ERR_INVALID: no such event. EBB_ERR_FENCED: a turn was committed meanwhile. */
 #define ebb_instance_reset(cx, s, id, event) ebb_instance_reset_site((cx), (s), (id), (event), EBB_SITE)
 ebb_future *ebb_instance_reset_site(ebb_cx *cx, ebb_store *s, const char *id, uint64_t event,
                                     const char *site);
@@ -548,7 +551,8 @@ typedef struct ebb_history_event {
     const char *json; /* its fields, one JSON object */
 } ebb_history_event;
 /* The events of an execution (0: the last), turn by turn: at most `most` turns (0: all) after turn `after`. The value:
- * ebb_history_of, valid as long as the value. EBB_ERR_UNKNOWN_INSTANCE. EBB_ERR_CORRUPT: a row is damaged;
+ * ebb_history_of, valid as long as the value. EBB_ERR_UNKNOWN_INSTANCE. EBB_ERR_INVALID: there is no such execution.
+ * EBB_ERR_CORRUPT: a row is damaged;
  * ebb_durable_error names it. EBB_ERR_VERSION: a later Ebb wrote it. */
 typedef struct ebb_history_opts {
     uint32_t size; /* sizeof(ebb_history_opts) of the caller; 0: this one */

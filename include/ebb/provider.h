@@ -174,7 +174,7 @@ typedef struct ebb_provider_node {
 
 /* What a message is. The number and the name stand in stores. */
 typedef enum ebb_provider_message_kind {
-    EBB_PROVIDER_MESSAGE_START = 1,    /* of an execution. body: the start event */
+    EBB_PROVIDER_MESSAGE_START = 1,    /* of an execution. body: the start event, or that of a reset */
     EBB_PROVIDER_MESSAGE_ACTIVITY = 2, /* the activity `step` has ended; body: how */
     EBB_PROVIDER_MESSAGE_TIMER = 3,    /* the timer `step` is due. No body */
     EBB_PROVIDER_MESSAGE_SIGNAL = 4,   /* body: name, dedup id and body */
@@ -575,7 +575,7 @@ typedef struct ebb_provider_reset_call {
     size_t work_n;
     const ebb_provider_timer *timers;
     size_t timers_n;
-    const ebb_provider_message *messages; /* into its inbox, before those that are there; `at` is ignored */
+    const ebb_provider_message *messages; /* into its inbox, before those that are there; `at.seq` is ignored */
     size_t messages_n;
     const ebb_provider_value *values; /* all that there are from now on */
     size_t values_n;

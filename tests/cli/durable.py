@@ -257,6 +257,22 @@ class Suite:
             self.assertEqual((end["output"], end["execution"]), ("paid", 2))
         self.assertEqual(self.objects("history", one, "--execution", "1")[-1]["kind"], "failed")
 
+    def test_a_reset_starts_other_children(self):
+        with self.worker("--load", OTHER):
+            one = self.start("kin")
+            self.assertEqual(self.one("wait", one)["state"], "Completed")
+            started = [e["number"] for e in self.objects("history", one) if e["kind"] == "started"]
+            self.good("reset", one, str(started[0]))
+            self.assertEqual(self.one("wait", one)["state"], "Completed")
+        before, after = ({e["event"]["id"] for e in self.objects("history", one, "--execution", n, "--verify")
+                          if e["kind"] == "child_started"} for n in "12")
+        self.assertEqual((len(before), len(after), before & after), (1, 1, set()))
+
+    def test_an_execution_that_is_not_there(self):
+        one = self.start("order")
+        self.bad("execution 7 of %s is not there: its last is 1" % one, "history", one, "--execution", "7",
+                 "--verify")
+
     def test_terminate_delete_and_what_they_refuse(self):
         one = self.start("order")
         self.bad("has not ended", "delete", one)

@@ -94,6 +94,47 @@ static void a_reset_goes_back_and_delivers_signals_again(void **state) {
                      EBB_ERR_INVALID); /* its end */
 }
 
+static ebb_status has_kid(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_step first = ebb_orch_child(o, "names", in, NULL);
+    ebb_status st = ebb_orch_await(o, first, out);
+    if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_event(o, "go"), NULL);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_child(o, "names", in, NULL), out) : st;
+}
+
+/* Its id, and a number of its own. */
+static ebb_status names(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    char *text = ebb_orch_alloc(o, 300);
+    (void)in;
+    out->n = (size_t)snprintf(text, 300, "%s %llx", ebb_orch_id(o), (unsigned long long)ebb_orch_random(o));
+    out->at = text;
+    return EBB_OK;
+}
+
+/* Events: 1 started, 2 child_started, 3 child_completed, 4 event_awaited, 5 signalled, 6 child_started, ... */
+static void a_reset_starts_other_children_than_before(void **state) {
+    durable *d = durable_new(*state, NULL);
+    char before[600], after[600];
+    assert_int_equal(ebb_worker_orch(d->worker, "parent", 1, has_kid), EBB_OK);
+    assert_int_equal(ebb_worker_orch(d->worker, "names", 1, names), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "parent", "7");
+    durable_signal(d, "a", "go", "");
+    durable_pass(d, EBB_SECOND);
+    (void)snprintf(before, sizeof before, "%s", durable_state(d, "a"));
+    assert_non_null(strstr(before, "Completed a/6-"));
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 3)), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    (void)snprintf(after, sizeof after, "%s", durable_state(d, "a"));
+    assert_non_null(strstr(after, "Completed a/"));
+    assert_string_not_equal(strchr(after, '-'), strchr(before, '-')); /* neither its id nor its number */
+    assert_int_equal(verified(d, "a", 2), EBB_OK);
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 1)), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_non_null(strstr(durable_state(d, "a"), "Completed a/"));
+    assert_string_not_equal(durable_state(d, "a"), after);
+    assert_int_equal(verified(d, "a", 3), EBB_OK);
+}
+
 static int generation;
 
 static ebb_status changing(ebb_orch *o, ebb_blob in, ebb_blob *out) {
@@ -220,6 +261,7 @@ int main(void) {
         IN_WORLD(terminate_runs_no_code_and_deletes_everything),
         IN_WORLD(a_parent_learns_that_its_child_was_terminated),
         IN_WORLD(a_reset_goes_back_and_delivers_signals_again),
+        IN_WORLD(a_reset_starts_other_children_than_before),
         IN_WORLD(changed_code_suspends_and_a_resume_goes_on),
         IN_WORLD(a_delete_leaves_nothing),
         IN_WORLD(many_are_listed_cancelled_and_pruned),

@@ -156,12 +156,36 @@ static void memory_may_fail_at_any_allocation(void **state) {
     assert_int_equal(ebb_orch_test(NULL, &r), EBB_ERR_INVALID);
 }
 
+/* A saga: its charge is in no cancel set, and may outlive it. */
+static ebb_status saga(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    const ebb_step charge = ebb_orch_shield(o, ebb_orch_call(o, "charge-once", in, NULL));
+    const ebb_step pause = ebb_orch_timer(o, EBB_SECOND);
+    size_t won;
+    (void)out;
+    const ebb_step race[] = {charge, pause};
+    return ebb_orch_select(o, 2, race, &won);
+}
+
+static void a_shielded_call_may_outlive_a_cancel(void **state) {
+    ebb_failing memory;
+    uint64_t latency = EBB_FOREVER;
+    ebb_orch_test_opts o = opts_of(&memory, saga, &latency);
+    ebb_orch_test_result r;
+    (void)state;
+    assert_int_equal(ebb_orch_test(&o, &r), EBB_OK);
+    assert_string_equal(r.difference, "");
+    assert_non_null(strstr(r.history, "step_cancelled"));
+    ebb_orch_test_free(&o, &r);
+    assert_int_equal(memory.live, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(each_disturbance_gives_the_same_history),
         cmocka_unit_test(a_slow_answer_loses),
         cmocka_unit_test(static_state_is_named_with_its_line),
         cmocka_unit_test(one_that_a_cancel_does_not_end_is_terminated),
+        cmocka_unit_test(a_shielded_call_may_outlive_a_cancel),
         cmocka_unit_test(memory_may_fail_at_any_allocation),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

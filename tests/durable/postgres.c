@@ -573,7 +573,7 @@ static bool hears(ebb_cx *cx, const uint32_t *n, uint64_t most) {
 
 static ebb_status hint_main(ebb_cx *cx, void *arg) {
     ebb_store *a = open_url(cx, server.url), *b = open_url(cx, server.url);
-    heard h = {.listener = {NULL, hear, &h}};
+    heard h = {.listener = {.hint = hear, .arg = &h}};
     const ebb_provider_node node = join(cx, b, 60 * EBB_SECOND);
     (void)arg;
     ebb__store_listen(b, &h.listener);

@@ -161,7 +161,7 @@ static void hints_come_to_every_store(void **state) {
     world *w = *state;
     ebb_store *a = open_store(w, "lab:"), *b = open_store(w, "lab:");
     int heard = 0;
-    ebb__hint_listener l = {NULL, count_hint, &heard};
+    ebb__hint_listener l = {.hint = count_hint, .arg = &heard};
     ebb__store_listen(b, &l);
     start(w, a, "order-7");
     assert_int_equal(heard, 1);
@@ -483,7 +483,7 @@ static void hints_past_the_buffer_are_lost_and_said_to_be(void **state) {
     world *w = *state;
     heard *h = world_keep(w, sizeof *h);
     ebb_store *s = open_store(w, "lab:");
-    h->listener = (ebb__hint_listener){NULL, hear, h};
+    h->listener = (ebb__hint_listener){.hint = hear, .arg = h};
     ebb__store_listen(s, &h->listener);
     send_hints(s, 10000);
     store_settle(w);
@@ -511,7 +511,7 @@ static void hints_come_from_other_threads(void **state) {
     heard *h = world_keep(w, sizeof *h);
     pthread_t t;
     ebb_store *s = open_store(w, "lab:");
-    h->listener = (ebb__hint_listener){NULL, hear, h};
+    h->listener = (ebb__hint_listener){.hint = hear, .arg = h};
     ebb__store_listen(s, &h->listener);
     assert_int_equal(pthread_create(&t, NULL, send_there, s), 0);
     assert_int_equal(pthread_join(t, NULL), 0);
@@ -533,7 +533,7 @@ static void a_listener_may_leave_while_it_hears(void **state) {
     ebb_store *s = open_store(w, "lab:");
     for (int i = 0; i < 3; i++) {
         h[i].store = s;
-        h[i].listener = (ebb__hint_listener){NULL, leave_and_hear, &h[i]};
+        h[i].listener = (ebb__hint_listener){.hint = leave_and_hear, .arg = &h[i]};
         ebb__store_listen(s, &h[i].listener);
     }
     send_hints(s, 2);

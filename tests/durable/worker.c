@@ -258,6 +258,97 @@ static void a_close_lets_activities_finish_and_another_worker_goes_on(void **sta
     assert_string_equal(d->log, "");
 }
 
+typedef struct unit {
+    durable *d;
+    const char *id;
+    ebb_status status;
+    uint64_t over; /* when its wait was */
+} unit;
+
+static ebb_status wait_in_unit(ebb_cx *cx, void *arg) {
+    unit *u = arg;
+    u->status = ebb_await(cx, ebb_instance_wait(cx, u->d->store, u->id), NULL);
+    u->over = ebb_now(cx);
+    return EBB_OK;
+}
+
+/* A fiber that waits for an instance, in a unit of work or in a region that is none. */
+static unit *begin_wait(durable *d, const char *id, bool in_unit) {
+    ebb_cx *host = d->world->host;
+    unit *u = world_keep(d->world, sizeof *u); /* the last ones end with the world */
+    const ebb_region r = ebb_region_open(host, &(ebb_region_opts){.unit = in_unit});
+    *u = (unit){.d = d, .id = id, .status = EBB_PENDING};
+    assert_int_equal(ebb_id_status(ebb_fiber_spawn(host, r, wait_in_unit, u).id), EBB_OK);
+    return u;
+}
+
+static bool worker_is_open(durable *d, ebb_region of) {
+    ebb_region_state s;
+    return ebb_region_state_of(d->world->host, of, &s) == EBB_OK && s != EBB_REGION_CLOSED;
+}
+
+static void a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for(void **state) {
+    durable *d = durable_new(*state, NULL);
+    unit *waits[3];
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    durable_start(d, "b", "two", "7");
+    for (int i = 0; i < 2; i++) waits[i] = begin_wait(d, "a", true);
+    waits[2] = begin_wait(d, "b", false);
+    durable_pass(d, EBB_SECOND / 2);
+    const ebb_region of = ebb_worker_region(d->worker);
+    const uint64_t closed = ebb_now(d->world->host);
+    ebb_region_close(d->world->host, of);
+    durable_pass(d, 5 * EBB_SECOND);
+    durable_start(d, "c", "two", "7");
+    const unit *late = begin_wait(d, "c", true);
+    durable_pass(d, 20 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+    assert_string_equal(durable_state(d, "b"), "Running"); /* after its activity, nobody went on with it */
+    assert_string_equal(durable_rows(d, "b"), "work 0 claimed 0 timers 0 messages 1");
+    assert_string_equal(durable_state(d, "c"), "Completed 7");
+    assert_int_equal(waits[0]->status, EBB_OK);
+    assert_int_equal(waits[1]->status, EBB_OK);
+    assert_int_equal(late->status, EBB_OK);
+    assert_true(waits[0]->over > closed);
+    assert_false(worker_is_open(d, of));
+    assert_int_equal(waits[2]->status, EBB_PENDING);
+    assert_int_equal(d->errors + d->warnings, 0);
+}
+
+static void a_close_gives_instances_back_before_its_activities_have_ended(void **state) {
+    durable *d = durable_new(*state, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    ebb_worker *other = durable_open(d, NULL);
+    assert_int_equal(ebb_worker_orch(other, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    durable_pass(d, EBB_SECOND / 2);
+    assert_int_equal(durable_stats(d).hot, 1);
+    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    assert_int_equal(ebb_worker_begin(other), EBB_OK);
+    durable_pass(d, EBB_MS);
+    assert_true(worker_is_open(d, ebb_worker_region(d->worker)));
+    assert_int_equal(durable_stats(d).hot, 0); /* its activity still runs */
+    durable_pass(d, EBB_SECOND);
+    ebb_worker_stats s;
+    ebb_worker_stats_of(other, &s);
+    assert_int_equal(s.turns, 1);
+}
+
+static void a_wait_ends_with_the_store(void **state) {
+    durable *d = durable_new(*state, NULL);
+    durable_start(d, "a", "two", "7");
+    const unit *u = begin_wait(d, "a", true);
+    durable_pass(d, EBB_SECOND / 2);
+    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    durable_pass(d, EBB_MS);
+    assert_int_equal(durable_await(d, ebb_store_close(d->world->host, d->store)), EBB_OK);
+    durable_pass(d, 2 * EBB_SECOND);
+    assert_int_equal(u->status, EBB_ERR_CLOSED);
+}
+
 static ebb_status one(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     return ebb_orch_await(o, ebb_orch_call(o, "hang", in, NULL), out);
 }
@@ -285,7 +376,7 @@ static void after_a_cancel_another_worker_has_its_work_at_once(void **state) {
     ebb_region_cancel(d->world->host, ebb_worker_region(d->worker), EBB_CANCEL_SHUTDOWN, "");
     durable_pass(d, EBB_SECOND);
     assert_int_equal(d->cancelled, 1);
-    assert_int_equal(d->kind, EBB_CANCEL_PARENT); /* the cause is the cancel of the region above */
+    assert_int_equal(d->kind, EBB_CANCEL_SHUTDOWN); /* of the region above */
     assert_int_equal(d->started, 2);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
 }
@@ -383,8 +474,80 @@ static void a_store_that_is_away_for_less_than_the_lease_cancels_nothing(void **
     ebb__store_set_faults(d->store, NULL);
 }
 
+/* The first ack of a turn takes long, and renewals fail meanwhile. */
+typedef struct slow_ack {
+    uint32_t acks, fetches;
+    bool renews;
+} slow_ack;
+
+enum { FETCHES_MOST = 200 };
+
+static uint64_t delay_first_ack(void *arg, const ebb_provider_call *c) {
+    slow_ack *s = arg;
+    return c->op == EBB_PROVIDER_ACK_TURN && s->acks++ == 0 ? 20 * EBB_SECOND : 0;
+}
+
+static ebb__store_fault no_renewal(void *arg, uint64_t n, const ebb_provider_call *c) {
+    slow_ack *s = arg;
+    (void)n;
+    if (c->op == EBB_PROVIDER_RENEW && !s->renews) return EBB__FAULT_BEFORE;
+    if (c->op != EBB_PROVIDER_FETCH_TURNS || ++s->fetches < FETCHES_MOST) return EBB__FAULT_NONE;
+    return EBB__FAULT_BEFORE; /* so that a worker that asks for ever is found */
+}
+
+static void an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it(void **state) {
+    slow_ack s = {0};
+    const ebb__store_faults faults = {.at = no_renewal, .arg = &s};
+    ebb__lab_world *lab;
+    world *w = *state;
+    assert_int_equal(ebb__lab_world_new(w->allocator, &lab), EBB_OK);
+    assert_int_equal(ebb__lab_world_use(w->rt, lab), EBB_OK);
+    ebb__lab_world_set_delay(lab, delay_first_ack, &s);
+    durable *d = durable_new(w, &(ebb_worker_opts){.lease = 2 * EBB_SECOND});
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    ebb__store_set_faults(d->store, &faults);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, 10 * EBB_SECOND); /* its lease is lost twice, and the instance is claimed again */
+    s.renews = true;
+    durable_pass(d, 50 * EBB_SECOND);
+    assert_true(s.fetches < FETCHES_MOST);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    durable_pass(d, EBB_SECOND);
+    close_store(w, d->store);
+    assert_int_equal(ebb__lab_world_use(w->rt, NULL), EBB_OK);
+    ebb__lab_world_free(lab);
+}
+
+static ebb__store_fault no_fetch(void *arg, uint64_t n, const ebb_provider_call *c) {
+    uint32_t *fetches = arg;
+    (void)n;
+    if (c->op != EBB_PROVIDER_FETCH_TURNS || *fetches >= 5 * FETCHES_MOST) return EBB__FAULT_NONE;
+    ++*fetches;
+    return EBB__FAULT_BEFORE;
+}
+
+/* Its node is replaced after each, since the fetch may have claimed something. */
+static void fetches_that_fail_are_repeated_with_a_pause(void **state) {
+    durable *d = durable_new(*state, NULL);
+    uint32_t fetches = 0;
+    const ebb__store_faults faults = {.at = no_fetch, .arg = &fetches};
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    ebb__store_set_faults(d->store, &faults);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_in_range(fetches, 10, FETCHES_MOST);
+    ebb__store_set_faults(d->store, NULL);
+    durable_pass(d, 20 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
+        IN_WORLD(fetches_that_fail_are_repeated_with_a_pause),
+        IN_WORLD(an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it),
         IN_WORLD(an_instance_runs_to_its_end),
         IN_WORLD(a_cache_of_no_size_and_of_any_size_give_the_same_history),
         IN_WORLD(those_used_longest_ago_are_evicted_and_go_on),
@@ -395,6 +558,9 @@ int main(void) {
         IN_WORLD(options_and_registrations_are_checked),
         IN_WORLD(a_close_lets_activities_finish_and_another_worker_goes_on),
         IN_WORLD(after_a_cancel_another_worker_has_its_work_at_once),
+        IN_WORLD(a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for),
+        IN_WORLD(a_close_gives_instances_back_before_its_activities_have_ended),
+        IN_WORLD(a_wait_ends_with_the_store),
         IN_WORLD(handover_is_cancelled_by_the_close),
         cmocka_unit_test(a_call_that_fails_or_whose_answer_is_lost_changes_nothing),
         IN_WORLD(a_store_that_is_away_for_less_than_the_lease_cancels_nothing),

@@ -1,4 +1,5 @@
-/* A worker whose n-th allocation fails, for each n: the instance ends all the same, once, with the right result. */
+/* A worker whose n-th allocation fails, for each n: the instance ends all the same, once, with the right result. And one
+ * that is ended after its n-th poll: nothing of it is left. */
 #include "tests/support/durable_world.h"
 
 static ebb_status two(ebb_orch *o, ebb_blob in, ebb_blob *out) {
@@ -35,9 +36,48 @@ static void the_nth_allocation_fails(void **state) {
     for (uint64_t n = 1; fails_at(n); n++) assert_true(n < 5000);
 }
 
+/* Ended after n polls: by a cancel or by force, of the worker or of all. */
+static bool ends_after(uint64_t n, bool force, bool all) {
+    world *w = world_new(NULL, false);
+    durable *d = durable_new(w, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "42");
+    durable_start(d, "b", "two", "42");
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    uint64_t polls = 0;
+    for (int idle = 0; polls < n && idle < 2;) {
+        ebb_inbox_receive(w->rt);
+        const uint64_t before = stats_of(w).polls;
+        (void)ebb_runtime_pump(w->rt, 1);
+        if (stats_of(w).polls != before) {
+            polls++;
+            idle = 0;
+            continue;
+        }
+        const uint64_t due = ebb_runtime_next_due(w->rt);
+        if (due < 30 * EBB_SECOND) ebb_runtime_advance(w->rt, due);
+        else idle++;
+    }
+    const ebb_region of = all ? w->root : ebb_worker_region(d->worker);
+    if (force) ebb_region_force(w->host, of);
+    else ebb_region_cancel(w->host, of, EBB_CANCEL_USER, "");
+    world_end(w); /* nothing is left */
+    return polls == n;
+}
+
+static void it_may_end_after_any_poll(void **state) {
+    (void)state;
+    for (int how = 0; how < 4; how++) {
+        uint64_t n = 0;
+        while (ends_after(n, (how & 1) != 0, (how & 2) != 0)) n++;
+        assert_in_range(n, 50, 5000);
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(the_nth_allocation_fails),
+        cmocka_unit_test(it_may_end_after_any_poll),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

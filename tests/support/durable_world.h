@@ -64,7 +64,6 @@ static inline ebb_worker *durable_open(durable *d, const ebb_worker_opts *opts) 
 static inline ebb_status durable_hang(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) {
     durable *d = ebb_activity_arg(a);
     ebb_sleeper nap = {0};
-    ebb_task_info info;
     (void)in;
     (void)out;
     d->started++;
@@ -72,7 +71,7 @@ static inline ebb_status durable_hang(ebb_cx *cx, ebb_activity *a, ebb_blob in, 
     d->cancelled += st == EBB_CANCELLED;
     d->ended++;
     d->at = ebb_now(cx);
-    if (ebb_task_info_of(cx, ebb_cx_task(cx), &info) == EBB_OK) d->kind = (ebb_cancel_kind)info.reason.kind;
+    d->kind = (ebb_cancel_kind)ebb_activity_reason(a).kind;
     return st;
 }
 
