@@ -7,7 +7,7 @@
 
 #include "base/crc.h"
 
-enum { MAGIC = 0xEB, LAYOUT = 1, SUM = 4, VARINT = 10, EVENT_MOST = 1 << 26 };
+enum { MAGIC = 0xEB, LAYOUT = 1, SUM = 4, VARINT = 10 };
 
 /* ---- the table ------------------------------------------------------------------------------------------------ */
 
@@ -107,7 +107,7 @@ static bool status_of(const char *at, size_t n, ebb_status *out) {
 static bool grow(ebb__event_writer *w, size_t more) {
     if (w->status != EBB_OK) return false;
     if (more <= w->room - w->n) return true;
-    if (more > EVENT_MOST) {
+    if (more > EBB_DURABLE_TURN) {
         w->status = EBB_ERR_LIMIT;
         return false;
     }

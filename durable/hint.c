@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "durable/store.h"
 
 typedef struct record {
@@ -54,12 +55,24 @@ void ebb__hints_add(ebb__hints *h, const ebb_provider_hint *hint) {
         h->waits = false; /* the runtime was freed: nobody listens */
 }
 
-static void tell(ebb__hints *h, const ebb_provider_hint *hint) {
-    for (ebb__hint_listener *l = h->listeners; l != NULL; l = h->next) {
+static void tell_list(ebb__hints *h, ebb__hint_listener *first, const ebb_provider_hint *hint) {
+    for (ebb__hint_listener *l = first; l != NULL; l = h->next) {
         h->next = l->next;
         l->hint(l->arg, hint);
     }
     h->next = NULL;
+}
+
+static ebb__hint_listener **list_of(ebb__hints *h, uint64_t key) {
+    return &h->of_key[ebb__hash_word(key) % EBB__HINT_LISTS];
+}
+
+static void tell(ebb__hints *h, const ebb_provider_hint *hint) {
+    const bool ended = hint->kind == EBB_PROVIDER_HINT_ENDED, lost = hint->kind == EBB_PROVIDER_HINT_LOST;
+    h->ends += ended || lost;
+    tell_list(h, h->listeners, hint);
+    if (ended) tell_list(h, *list_of(h, hint->key), hint);
+    for (size_t i = 0; lost && i < EBB__HINT_LISTS; i++) tell_list(h, h->of_key[i], hint);
 }
 
 static void tell_all(ebb__hints *h, const ebb__hint_buffer *b) {
@@ -109,9 +122,21 @@ void ebb__hints_end(ebb__hints *h) {
 
 /* ---- listeners ---------------------------------------------------------------------------------------------- */
 
+static void link(ebb__hint_listener **list, ebb__hint_listener *l) {
+    l->list = list;
+    l->prev = NULL;
+    l->next = *list;
+    if (l->next != NULL) l->next->prev = l;
+    *list = l;
+}
+
 void ebb__hints_listen(ebb__hints *h, ebb__hint_listener *l) {
-    l->next = h->listeners;
-    h->listeners = l;
+    link(&h->listeners, l);
+}
+
+void ebb__hints_listen_for(ebb__hints *h, ebb__hint_listener *l, uint64_t key) {
+    ebb__hints_unlisten(h, l);
+    link(list_of(h, key), l);
 }
 
 void ebb__hints_tell_awaited(ebb__hints *h) {
@@ -120,17 +145,24 @@ void ebb__hints_tell_awaited(ebb__hints *h) {
     }
 }
 
-void ebb__hints_tell_closed(ebb__hints *h) {
-    while (h->listeners != NULL) {
-        ebb__hint_listener *l = h->listeners;
+static void tell_closed(ebb__hints *h, ebb__hint_listener **list) {
+    while (*list != NULL) {
+        ebb__hint_listener *l = *list;
         ebb__hints_unlisten(h, l);
         if (l->closed != NULL) l->closed(l->arg);
     }
 }
 
+void ebb__hints_tell_closed(ebb__hints *h) {
+    tell_closed(h, &h->listeners);
+    for (size_t i = 0; i < EBB__HINT_LISTS; i++) tell_closed(h, &h->of_key[i]);
+}
+
 void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l) {
-    ebb__hint_listener **at = &h->listeners;
-    while (*at != NULL && *at != l) at = &(*at)->next;
-    if (*at == l) *at = l->next;
+    if (l->list == NULL) return;
     if (h->next == l) h->next = l->next;
+    if (l->prev != NULL) l->prev->next = l->next;
+    else *l->list = l->next;
+    if (l->next != NULL) l->next->prev = l->prev;
+    l->list = NULL;
 }

@@ -416,6 +416,14 @@ void ebb__store_listen(ebb_store *s, ebb__hint_listener *l) {
     ebb__hints_listen(&s->hints, l);
 }
 
+void ebb__store_listen_for(ebb_store *s, ebb__hint_listener *l, uint64_t key) {
+    ebb__hints_listen_for(&s->hints, l, key);
+}
+
+uint64_t ebb__store_ends(const ebb_store *s) {
+    return s->hints.ends;
+}
+
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l) {
     ebb__hints_unlisten(&s->hints, l);
 }

@@ -114,13 +114,18 @@ void ebb__call_free(ebb_provider_call *c);
 /* Who wants to hear hints: a worker, a wait for an end. Called on the loop's thread, by ebb_inbox_receive: a runtime
  * without a loop has to call that. A listener may unlisten itself or others. */
 typedef struct ebb__hint_listener {
-    struct ebb__hint_listener *next;
+    struct ebb__hint_listener *next, *prev,
+        **list; /* `list`: the first of those that it is one of; NULL: it does not listen */
     void (*hint)(void *arg, const ebb_provider_hint *h);
     void (*awaited)(void *arg); /* other instances are waited for than before. NULL: not called */
     void (*closed)(void *arg);  /* the store is being closed: it listens no more. NULL: not called */
     void *arg;
 } ebb__hint_listener;
 void ebb__store_listen(ebb_store *s, ebb__hint_listener *l);
+/* For the end of one instance alone: ENDED of `key`, and LOST. With key 0 it is not known yet; then ends are to be counted
+ * by ebb__store_ends. Called again, it listens for another key. */
+void ebb__store_listen_for(ebb_store *s, ebb__hint_listener *l, uint64_t key);
+uint64_t ebb__store_ends(const ebb_store *s); /* hints of ends that listeners were told so far */
 void ebb__store_unlisten(ebb_store *s, ebb__hint_listener *l);
 
 /* An instance that a unit of work waits for: a worker that is closing goes on with it. */
@@ -143,6 +148,7 @@ const ebb_provider_host *ebb__store_host(const ebb_store *s);
 /* Hints between providers' threads and listeners. They wait in one buffer, as records with their text behind them. Past
  * EBB__HINT_BYTES, or without memory, they are dropped, and listeners get LOST instead. */
 #define EBB__HINT_BYTES (4u << 20)
+#define EBB__HINT_LISTS 256
 typedef struct ebb__hint_buffer {
     uint8_t *at;
     size_t n, room;
@@ -155,7 +161,9 @@ typedef struct ebb__hints {
     ebb__hint_buffer buffer; /* guarded by `lock`, as the two below */
     bool waits, lost;
     bool dead; /* the store is gone: `freed` is called when no message waits. The loop's thread's */
-    ebb__hint_listener *listeners, *next; /* `next`: that is told after this one */
+    ebb__hint_listener *listeners, *next;        /* `next`: that is told after this one */
+    ebb__hint_listener *of_key[EBB__HINT_LISTS]; /* those for the end of one instance, by a hash of its key */
+    uint64_t ends;
     void (*freed)(struct ebb__hints *h);
 } ebb__hints;
 ebb_status ebb__hints_init(ebb__hints *h, ebb_allocator a, ebb__heap *heap, void (*freed)(ebb__hints *h));
@@ -164,6 +172,7 @@ void ebb__hints_add(ebb__hints *h, const ebb_provider_hint *hint);
 /* Calls `freed`, now or when the last message was received. */
 void ebb__hints_end(ebb__hints *h);
 void ebb__hints_listen(ebb__hints *h, ebb__hint_listener *l);
+void ebb__hints_listen_for(ebb__hints *h, ebb__hint_listener *l, uint64_t key);
 void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l);
 /* Other instances are awaited; and: the store is being closed, and has no listeners from now on. */
 void ebb__hints_tell_awaited(ebb__hints *h);

@@ -349,5 +349,8 @@ ebb_status ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ac
     ack->unread = r->signals_n;
     if (r->ends != 0 || r->continues) put_end(r, ack);
     if (r->outcome == EBB_OK && ack->body.at == NULL) r->outcome = r->writer.status;
+    if (r->outcome == EBB_ERR_LIMIT && r->writer.n > EBB_DURABLE_TURN)
+        (void)ebb__durable_say(EBB_ERR_LIMIT, "turn %llu: %zu bytes of events (%d)",
+                               (unsigned long long)r->turn, r->writer.n, EBB_DURABLE_TURN);
     return r->outcome;
 }

@@ -16,8 +16,9 @@ typedef struct ending {
     ebb_allocator allocator;
     ebb__hint_listener listener;
     ebb__awaited awaited;
-    bool in_unit; /* `awaited` is in the store's list */
-    uint64_t key;
+    bool in_unit;  /* `awaited` is in the store's list */
+    uint64_t key;  /* 0: no read has come back */
+    uint64_t ends; /* that the listeners of the store knew of when it began */
     bool hinted, pausing, stopped;
     char id[EBB_DURABLE_ID + 1];
 } ending;
@@ -69,6 +70,14 @@ static bool has_ended(ebb_instance_state s) {
     return s != EBB_INSTANCE_RUNNING && s != EBB_INSTANCE_SUSPENDED;
 }
 
+/* From here on its own end alone is told. Until now any end may have been. */
+static void learn_key(ending *e, uint64_t key) {
+    e->key = key;
+    if (e->store == NULL) return;
+    e->hinted |= ebb__store_ends(e->store) != e->ends;
+    ebb__store_listen_for(e->store, &e->listener, key);
+}
+
 static void answered(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     ending *e = arg;
     ebb_provider_instance_call *c = st == EBB_OK ? ebb__call_of(v) : NULL;
@@ -79,7 +88,7 @@ static void answered(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
         end(e, st, ebb_value_none());
         return;
     }
-    e->key = c->row.key;
+    if (e->key != c->row.key) learn_key(e, c->row.key);
     if (e->store != NULL && e->in_unit) ebb__store_await_key(e->store, &e->awaited, e->key);
     if (has_ended(c->row.state)) {
         ebb_value own = ebb_value_take(cx, v), info = ebb_value_none();
@@ -114,7 +123,7 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
     ending *e = arg;
     const bool mine =
         h->kind == EBB_PROVIDER_HINT_LOST || (h->kind == EBB_PROVIDER_HINT_ENDED && h->key == e->key);
-    if (!mine && e->key != 0) return;
+    if (!mine) return;
     e->hinted = true;
     if (e->pausing) (void)ebb_future_cancel(e->pending, EBB_CANCEL_USER);
 }
@@ -161,7 +170,8 @@ ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, con
         ebb__free(&g->allocator, e, sizeof *e);
         return f;
     }
-    ebb__store_listen(s, &e->listener);
+    e->ends = ebb__store_ends(s);
+    ebb__store_listen_for(s, &e->listener, 0);
     if (e->in_unit) ebb__store_await(s, &e->awaited);
     ask(cx, e);
     return f;

@@ -76,6 +76,8 @@ const char *ebb_durable_error(void);
 #define EBB_DURABLE_WARN    10000 /* events of an execution at which it is logged as long */
 #define EBB_DURABLE_EVENTS  50000 /* events of an execution; past it the instance is suspended */
 #define EBB_DURABLE_ACTIONS 10000 /* actions of a turn; past it the step carries EBB_ERR_LIMIT */
+#define EBB_DURABLE_TURN                                                                                     \
+    67108864 /* bytes of the events of a turn, with their payloads; past it the instance is suspended */
 #define EBB_DURABLE_BATCH   1000  /* messages that a turn is given; others wait for the next */
 #define EBB_DURABLE_SIGNALS 10000 /* signals of an instance that it has not taken */
 #define EBB_DURABLE_VALUES  1024  /* keys of an instance's key-value state; 256 KiB of keys and values */

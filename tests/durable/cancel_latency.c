@@ -47,28 +47,45 @@ static unsigned busy_since(ticks then) {
 
 /* ---- compared ---------------------------------------------------------------------------------------------------------- */
 
+/* Times of code that a sanitizer checks are compared with nothing. */
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+#define IS_CHECKED true
+#elif defined(__has_feature)
+#if __has_feature(address_sanitizer) || __has_feature(thread_sanitizer)
+#define IS_CHECKED true
+#endif
+#endif
+#ifndef IS_CHECKED
+#define IS_CHECKED false
+#endif
+
+/* Of the parts of a hundred that are faster; 0: the fastest. */
 static double ratio(latency *l, unsigned part) {
-    return (double)latency_quantile(l->ours, l->n, part, 100) /
-           (double)latency_quantile(l->bare, l->n, part, 100);
+    const uint64_t ours = latency_quantile(l->ours, l->n, part, 100),
+                   bare = latency_quantile(l->bare, l->n, part, 100);
+    print_message(" %s %.3f ms and %.3f, %.1f times;",
+                  part == 0    ? "fastest"
+                  : part == 50 ? "median"
+                               : "p99",
+                  ms(ours), ms(bare), (double)ours / (double)bare);
+    return (double)ours / (double)bare;
 }
 
 /* A p99 of so few samples is one of the worst. What fails is one that is too high for certain: the seventh worst of ours
  * against the worst of the bare ones. On a busy machine most samples have waited for a processor, a longer way more often
- * than a short one; there only those that have not are compared. */
+ * than a short one; there only the fastest, which have not, are compared. */
 static void compare(latency *l, ticks then, const char *what) {
     const unsigned busy = busy_since(then);
-    print_message(
-        "%s: p10 %.3f ms, median %.3f ms, p99 %.3f ms; bare %.3f, %.3f, %.3f ms; %.1f, %.1f, %.1f times "
-        "(%d); the machine was busy for %u %%\n",
-        what, ms(latency_quantile(l->ours, l->n, 10, 100)), ms(latency_quantile(l->ours, l->n, 50, 100)),
-        ms(latency_quantile(l->ours, l->n, 99, 100)), ms(latency_quantile(l->bare, l->n, 10, 100)),
-        ms(latency_quantile(l->bare, l->n, 50, 100)), ms(latency_quantile(l->bare, l->n, 99, 100)),
-        ratio(l, 10), ratio(l, 50), ratio(l, 99), MOST, busy);
+    print_message("%s:", what);
+    const double fastest = ratio(l, 0), median = ratio(l, 50);
+    (void)ratio(l, 99);
+    print_message(" at most %d; the machine was busy for %u %%\n", MOST, busy);
     assert_true(l->ours[0] > 0 &&
                 l->ours[l->n - 1] < 60 * EBB_SECOND); /* each commit was seen, and came before */
-    assert_true(ratio(l, 10) <= MOST);
+    if (IS_CHECKED) return;
+    assert_true(fastest <= MOST);
     if (busy > BUSY_PERCENT) return;
-    assert_true(ratio(l, 50) <= MOST);
+    assert_true(median <= MOST);
     assert_true(l->ours[l->n - 7] <= MOST * l->bare[l->n - 1]);
 }
 
