@@ -75,12 +75,20 @@ static bool body_is_late(ebb_http *x, uint64_t now, uint64_t *next) {
     return has_expired(now, x->in_pace.since, x->conn->server->limits.body_ns, next);
 }
 
+/* Nothing else notices that a handler was abandoned. */
+static void check_handler(ebb_http *x, uint64_t now, uint64_t *next) {
+    uint64_t again = now + x->conn->server->limits.header_ns;
+    ebb__serve_abandoned(x);
+    if (again < *next) *next = again;
+}
+
 /* A peer that takes no bytes of any response loses its connection. */
 static void check_exchanges(ebb__conn *c, uint64_t now, uint64_t *next) {
     const ebb_http_limits *l = &c->server->limits;
     uint32_t late = 0, moving = 0;
     for (ebb_http *x = c->first; x != NULL; x = x->next) {
         if (ebb__exchange_is_gone(x)) continue;
+        if (x->work == EBB__WORK_RUNNING) check_handler(x, now, next);
         if (body_is_late(x, now, next)) ebb__conn_task_late(x, "the body took too long");
         if (has_expired(now, x->sent_since, EBB__LATE_BODY_MS * EBB_MS, next)) {
             x->sent_since = 0;

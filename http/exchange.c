@@ -432,15 +432,14 @@ static void drop_write(ebb_http *x) {
     ebb__pacing_cut(x);
 }
 
-/* The task of the handler has ended, but the handler never returned: the bytes may have been on its stack. */
-static bool is_abandoned(const ebb_http *x) {
+bool ebb__exchange_is_abandoned(const ebb_http *x) {
     return x->work == EBB__WORK_RUNNING && ebb__task_cx(x->loop->rt, x->task, NULL) == NULL;
 }
 
 ebb_future *ebb__exchange_writer(ebb_http *x) {
-    bool there = x->writer != NULL, abandoned = there && is_abandoned(x);
+    bool there = x->writer != NULL, abandoned = there && ebb__exchange_is_abandoned(x);
     bool last = x->out == EBB__OUT_LAST || abandoned;
-    if (abandoned) abandon(x, &x->writer);
+    if (abandoned) abandon(x, &x->writer); /* its bytes may have been on the stack */
     if (wanted(x, &x->writer) != NULL || !there) return x->writer;
     drop_write(x);
     if (last && !ebb__exchange_is_gone(x)) x->conn->proto->reset(x, EBB__INTERNAL_ERROR);

@@ -155,6 +155,8 @@ void ebb__exchange_free(ebb_http *x);
 /* There are bytes to send, or the body has ended. */
 void ebb__exchange_more(ebb_http *x);
 bool ebb__exchange_is_writable(const ebb_http *x);
+/* The task of the handler has ended, but the handler never returned. */
+bool ebb__exchange_is_abandoned(const ebb_http *x);
 /* The pending write, unless it was cancelled or its handler was abandoned; NULL: none. */
 ebb_future *ebb__exchange_writer(ebb_http *x);
 /* Cancels the pending write: the body stays incomplete. */
@@ -497,6 +499,8 @@ bool ebb__server_may_start(ebb__conn *c);
 void ebb__serve(ebb_http *x);
 /* The stream has ended: closes the region of its handler, or cancels it if the stream was lost. */
 void ebb__serve_gone(ebb_http *x, ebb_cancel_kind kind, const char *message);
+/* If the handler was abandoned, and its region is not cancelled: cancels it, so that the exchange is answered. */
+void ebb__serve_abandoned(ebb_http *x);
 /* Charges for a stream that the peer ended before its response was complete; `early`: before the first byte of the
  * response. ebb__server_frame charges for n frames that ask for nothing. False: the budget is used up, and the
  * connection must fail with ENHANCE_YOUR_CALM. */

@@ -110,6 +110,19 @@ static bool is_overload(ebb_status st) {
     return st == EBB_ERRNO(EMFILE) || st == EBB_ERRNO(ENFILE);
 }
 
+/* The task of the handler was cancelled, and its region was not. Nobody else would end the exchange. */
+static void cancelled_alone(ebb_cx *cx, const ebb_http *x) {
+    if (x->out == EBB__OUT_ENDED) return;
+    ebb_region_cancel(cx, x->region, EBB_CANCEL_USER, "its handler was cancelled");
+}
+
+void ebb__serve_abandoned(ebb_http *x) {
+    if (!ebb__exchange_is_abandoned(x) || ebb__region_is_cancelled(x->loop->rt, x->region)) return;
+    x->verdict = 500;
+    ebb_region_cancel(ebb_runtime_host(x->loop->rt), x->region, EBB_CANCEL_RESOURCE,
+                      "its handler was abandoned");
+}
+
 /* Ends a response that the handler has begun, or answers for it. If the handler was cancelled, the end of the region
  * decides. */
 static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
@@ -119,7 +132,11 @@ static ebb_status handled(ebb_cx *cx, ebb_http *x, ebb_status st) {
         return st;
     }
     cut_stack_bytes(x);
-    if ((st == EBB_CANCELLED && ebb_cancelled(cx)) || !ebb__exchange_is_writable(x)) return st;
+    if (!ebb__exchange_is_writable(x)) return st;
+    if (st == EBB_CANCELLED && ebb_cancelled(cx)) {
+        cancelled_alone(cx, x);
+        return st;
+    }
     if (x->out == EBB__OUT_NONE) ebb__exchange_refuse(x, is_overload(st) ? 503 : 500);
     else if (st != EBB_OK && ebb__exchange_is_open(x)) ebb__exchange_reset(x);
     else if (ebb__exchange_is_open(x) && ebb__exchange_writer(x) == NULL) (void)ebb_http_end(cx, x);

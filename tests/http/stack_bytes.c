@@ -13,6 +13,7 @@ enum {
     FIRST = 4000,
     HERE = 20000,
     POLLS = 8,
+    CHECK_MS = 200, /* how often the server looks for abandoned handlers */
     CROWD = 4 * POLLS,
     DATA = 0,
     RST_STREAM = 3
@@ -78,7 +79,8 @@ static ebb_status stays(ebb_cx *cx, ebb_http *x, void *arg) {
 }
 
 static uint16_t serve(loop_world *w) {
-    ebb_http_server_opts o = {.address = {"127.0.0.1", 0}, .limits.write_bytes = WRITE_MOST};
+    ebb_http_server_opts o = {.address = {"127.0.0.1", 0},
+                              .limits = {.write_bytes = WRITE_MOST, .header_ns = CHECK_MS * EBB_MS}};
     ebb_http_server *server;
     ebb_address at;
     world = w;

@@ -31,8 +31,7 @@ STREAMS = 100
 CONNECTIONS = 40
 GROWTH_MOST = 72 * MIB  # without a bound it would be more
 AGREES = 0.25
-TRIES = 3
-BUDGET_S = 5  # of a service that says nothing else
+BUDGET_S = 5  # of a service that says nothing else; a busy machine may take longer to end it
 IDLE_S = 1
 IDLE_CPU_MOST = 0.2  # of a processor
 
@@ -362,7 +361,7 @@ class Crowds(WithServer):
     def stop_in_time(self):
         begun = time.monotonic()
         self.server.stop()
-        self.assertLess(time.monotonic() - begun, 4 * BUDGET_S if is_sanitized(self.program) else BUDGET_S + 1)
+        self.assertLess(time.monotonic() - begun, 4 * BUDGET_S)
 
     def test_of_stalled_streams_holds_nobody_up(self):
         self.start("--quiet")
@@ -516,14 +515,12 @@ class Descriptors(WithServer):
             Path(root, "big.bin").write_bytes(bytes(10 * MIB))
             Path(root, "small.txt").write_bytes(b"small\n")
             process, port = self.serve(root)
-            for _ in range(TRIES):  # the machine may have something else to do
+            with BareAccept() as bare:
                 crowd = Crowd(port, 60, "/big.bin")
                 slowest, held = self.while_held(process.pid, port, crowd)
                 crowd.leave()
-                if slowest < 1 or is_sanitized(EBB):
-                    break
-            else:
-                self.fail("a new client has waited for %.1f s" % slowest)
+            if not is_sanitized(EBB):
+                self.assertLess(1e6 * slowest, ANEW_MOST_US + 2 * bare.worst_us)
             self.assertLess(held, self.MOST // 2)
             self.assertEqual(self.new_client(port)[0], 200)
             time.sleep(0.5)
@@ -531,7 +528,7 @@ class Descriptors(WithServer):
             time.sleep(IDLE_S)
             self.assertLess(self.cpu_seconds(process.pid) - before, IDLE_CPU_MOST * IDLE_S)
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(4 * BUDGET_S if is_sanitized(EBB) else BUDGET_S + 1), 0)
+            self.assertEqual(process.wait(4 * BUDGET_S), 0)
 
     def test_while_they_are_held_do_not_keep_it_from_stopping(self):
         with tempfile.TemporaryDirectory() as root:
@@ -541,7 +538,7 @@ class Descriptors(WithServer):
             crowd = Crowd(port, 60, "/big.bin")
             self.assertIn(self.new_client(port)[0], (200, 503))
             process.send_signal(signal.SIGTERM)
-            self.assertEqual(process.wait(4 * BUDGET_S if is_sanitized(EBB) else BUDGET_S + 1), 0)
+            self.assertEqual(process.wait(4 * BUDGET_S), 0)
             crowd.leave()
 
     def first_free(self, pid, root):

@@ -18,6 +18,10 @@ foreach(behaviour
     ebb_gc(http.${behaviour} Python3::Interpreter tests/http/handlers_end.py $<TARGET_FILE:http_test_server> ${id})
     ebb_label(${id} http.${behaviour} http.${behaviour}.gc)
 endforeach()
+foreach(name stack_bytes unanswered)
+    ebb_run(http.${name}.gc http.${name})
+    set_tests_properties(http.${name}.gc PROPERTIES ENVIRONMENT EBB_TEST_GC=1)
+endforeach()
 foreach(name limits rules shutdown h1_clients)
     ebb_http(http.${name} ${name}.py)
 endforeach()
@@ -45,7 +49,7 @@ endforeach()
 ebb_http(http.stalled_crowds.soak stalled.py $<TARGET_FILE:ebb_cli> --full Crowds)
 ebb_soak(http.loops.soak http.stalled_crowds.soak)
 
-# Attacks. A client's latency is measured beside all but the last.
+# Attacks. Those of ebb_clock below measure the latency of a client beside them.
 set(attacks attacks.py $<TARGET_FILE:http_attacker>)
 ebb_http(http.attacks_floods ${attacks} Floods)
 ebb_http(http.attacks_floods.soak ${attacks} Floods)
@@ -84,5 +88,4 @@ ebb_run(http.driver.soak
 ebb_soak(http.driver.soak)
 
 ebb_clock(http.reset_latency http.bodies_whole http.attacks_floods http.attacks_floods.soak http.attacks_malformed
-    http.attacks_malformed.soak http.attacks_slow http.attacks_connections http.attacks_rates http.stalled_crowds
-    http.stalled_crowds.soak http.stalled_memory http.stalled_descriptors)
+    http.attacks_malformed.soak http.attacks_slow http.attacks_connections http.attacks_rates)
