@@ -602,10 +602,6 @@ void *ebb_lab_arg(const ebb_lab *lab) {
     return lab->c->scenario->arg;
 }
 
-uint32_t ebb_lab_round(const ebb_lab *lab) {
-    return lab->result.rounds;
-}
-
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg) {
     uint32_t to = (uint32_t)(msg->target >> 56) - 1;
     if (to >= lab->runtimes) {
