@@ -43,6 +43,7 @@ typedef struct ebb__flying {
 } ebb__flying;
 
 typedef struct ebb__lab_block ebb__lab_block; /* of ebb_lab_alloc */
+typedef struct ebb__lab_kept ebb__lab_kept;   /* a block of a runtime that is gone */
 
 struct ebb_lab {
     ebb_allocator allocator;
@@ -56,8 +57,10 @@ struct ebb_lab {
     ebb__flying *bag;
     size_t bag_n, bag_room;
     void *state;
-    ebb__lab_block *blocks;    /* of this round */
-    ebb__lab_block *strings;   /* of this run */
+    ebb__lab_block *blocks;  /* of this round */
+    ebb__lab_block *strings; /* of this run */
+    ebb__lab_kept *kept;     /* for the runtimes of the next run */
+    uint32_t kept_n;
     uint32_t steps, next_step; /* of the scenario in this round */
     uint64_t round_steps;      /* decisions in this round so far */
     uint32_t since_advance;    /* turns since the time last advanced */
@@ -71,6 +74,11 @@ struct ebb_lab {
 uint32_t ebb__choose(ebb_lab *lab, uint32_t n);
 /* Takes over a decision that another process has taken. */
 void ebb__chosen(ebb_lab *lab, uint16_t taken, uint16_t of);
+
+void ebb__lab_blocks_free(ebb_lab *lab, ebb__lab_block **blocks);
+/* The allocator of the lab's runtimes: lab->allocator, with large blocks kept until the lab is freed. */
+ebb_allocator ebb__lab_keeping(ebb_lab *lab);
+void ebb__lab_kept_free(ebb_lab *lab);
 
 /* A copy of a text that lives until the run has ended; the same one for equal texts. NULL: no memory, and the run ends. */
 const char *ebb__lab_string(ebb_lab *lab, const char *text);

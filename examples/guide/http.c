@@ -28,9 +28,23 @@ static ebb_status fetch(ebb_cx *cx, ebb_http_client *client, const char *url, ui
     ebb_status st = ebb_await(cx, ebb_http_fetch(cx, client, &call), &v);
     if (st != EBB_OK) return st; /* EBB_TIMEOUT: the stream was reset */
     const ebb_http_response *r = ebb_http_response_of(&v);
-    printf("%d: %zu bytes\n", r->status, r->body_n);
+    const char *type = ebb_http_response_header(r, "content-type");
+    printf("%d: %zu bytes of %s\n", r->status, r->body_n, type == NULL ? "any type" : type);
     ebb_value_discard(cx, v);
     return EBB_OK;
+}
+
+/* Only the beginning of the body; the rest is not sent any more. */
+static ebb_status peek(ebb_cx *cx, ebb_http_client *client, const char *url) {
+    ebb_value v;
+    char bytes[2];
+    ebb_status st = ebb_await(cx, ebb_http_open(cx, client, &(ebb_http_call){.url = url}), &v);
+    if (st != EBB_OK) return st;
+    ebb_http *x = ebb_http_of(cx, v);
+    st = ebb_await(cx, ebb_http_read(cx, x, bytes, sizeof bytes), &v);
+    if (st == EBB_OK) printf("begins with %.*s", (int)v.as.u, bytes);
+    ebb_http_close(cx, x);
+    return st;
 }
 
 static ebb_status run(ebb_cx *cx, void *arg) {
@@ -47,6 +61,7 @@ static ebb_status run(ebb_cx *cx, void *arg) {
     if (st != EBB_OK) return st;
     snprintf(url, sizeof url, "http://127.0.0.1:%u/count", opts.address.port);
     printf("count: %s\n", ebb_status_name(fetch(cx, client, url, 30 * EBB_SECOND)));
+    printf("peek: %s\n", ebb_status_name(peek(cx, client, url)));
     snprintf(url, sizeof url, "http://127.0.0.1:%u/hang", opts.address.port);
     printf("hang: %s\n", ebb_status_name(fetch(cx, client, url, 100 * EBB_MS)));
     ebb_region_cancel(cx, ebb_http_server_region(server), EBB_CANCEL_USER, "done");

@@ -61,6 +61,31 @@ static ebb_status check(const bytes *trace) {
     return st;
 }
 
+/* Equal for runs that differ only in the order of steps which do not depend on each other. */
+static ebb_status fingerprint(const bytes *trace, ebb_hash *out) {
+    ebb_trace_reader reader;
+    ebb_event event;
+    ebb_fingerprint *f = ebb_fingerprint_new(ebb_libc_allocator());
+    if (f == NULL) return EBB_ERR_NOMEM;
+    ebb_status st = ebb_trace_reader_open(&reader, trace->at, trace->n);
+    while (st == EBB_OK && (st = ebb_trace_reader_next(&reader, &event)) == EBB_OK)
+        ebb_fingerprint_event(f, &event);
+    if (st == EBB_PENDING) st = ebb_fingerprint_end(f, out);
+    ebb_fingerprint_free(f);
+    return st;
+}
+
+static ebb_status compare(const bytes *trace) {
+    static bytes again;
+    ebb_hash one, other;
+    ebb_status st = record(&again);
+    if (st == EBB_OK) st = fingerprint(trace, &one);
+    if (st == EBB_OK) st = fingerprint(&again, &other);
+    if (st == EBB_OK && (one.hi != other.hi || one.lo != other.lo)) st = EBB_FAILED;
+    if (st == EBB_OK) printf("two runs, one fingerprint\n");
+    return st;
+}
+
 static bool keep(const bytes *trace, const char *path) {
     FILE *file = fopen(path, "wb");
     if (file == NULL) return false;
@@ -73,5 +98,6 @@ int main(int argc, char **argv) {
     if (argc != 2) return 2;
     ebb_status st = record(&trace);
     if (st == EBB_OK) st = check(&trace);
+    if (st == EBB_OK) st = compare(&trace);
     return st == EBB_OK && keep(&trace, argv[1]) ? 0 : 1;
 }

@@ -65,7 +65,6 @@ void *ebb_lab_state(ebb_lab *lab);                         /* the scenario's sta
 void *ebb_lab_arg(const ebb_lab *lab);                     /* the scenario's `arg` */
 void *ebb_lab_alloc(ebb_lab *lab, size_t n); /* zeroed, freed at the end of the round; NULL: no memory */
 uint32_t ebb_lab_choose(ebb_lab *lab, uint32_t n); /* a decision: 0 to n - 1; n at most 65535 */
-uint32_t ebb_lab_round(const ebb_lab *lab);        /* 0 for the first */
 void ebb_lab_send(ebb_lab *lab, ebb_cx *from, const ebb_msg *msg); /* to the runtime of msg->target */
 void ebb_lab_fail(ebb_lab *lab, const char *text); /* ends the run; the first text is copied */
 /* The same with another name than "check": one word of at most 31 bytes. A case is shrunk as long as its name stays. */

@@ -51,7 +51,7 @@ def same_when_replayed(seed, ebb, *others):
     with tempfile.TemporaryDirectory() as name:
         for scenario in replay.scenarios():
             replay.replays_to_the_same_bytes(Path(name), scenario, seed)
-            replay.same_bytes_in_every_build(Path(name), scenario, seed)
+            replay.same_events_in_every_build(Path(name), scenario, seed)
     return f"all scenarios by {len(replay.builds())} builds"
 
 

@@ -64,6 +64,24 @@ class CheckDocs(TreeTest):
         self.write_walk(2, "1. `sched/pump.c`: `pump`.")
         self.assert_reported("docs/walk.md:1: a walk says 2 files; it names 1")
 
+    def write_header(self, *lines):
+        self.write("README.md", "")
+        self.write("include/ebb/kernel.h", "".join("%s\n" % line for line in lines))
+
+    def test_a_function_that_a_page_or_example_names_is_clean(self):
+        self.write_header("/* void ebb_gone(void); */", "void ebb_task_end(ebb_cx *cx,", "                  void (*ebb_fn)(void));",
+                          "#define ebb_go(cx) ebb_go_site((cx))", "ebb_task ebb_go_site(ebb_cx *cx);",
+                          "typedef void ebb_end_fn(int);")
+        self.write("docs/kernel.md", "`ebb_task_end`\n")
+        self.write("examples/go.c", "int main(void) { ebb_go(cx); }\n")
+        self.assert_clean()
+
+    def test_a_function_that_nothing_names_is_reported(self):
+        self.write_header("/* a", " * comment */", "void ebb_task_end(ebb_cx *cx);", "#define ebb_go(cx) ebb_go_site((cx))")
+        self.write("docs/api-0.2.md", "| `ebb_end` | `ebb_task_end` |\n")
+        self.assert_reported("include/ebb/kernel.h:3: no page and no example names ebb_task_end",
+                             "include/ebb/kernel.h:4: no page and no example names ebb_go")
+
 
 if __name__ == "__main__":
     unittest.main()
