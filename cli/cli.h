@@ -25,6 +25,7 @@ int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_provider(int argc, char **argv);
 int ebb__cmd_run(int argc, char **argv);
+int ebb__cmd_serve(int argc, char **argv);
 int ebb__cmd_test(int argc, char **argv);
 int ebb__cmd_top(int argc, char **argv);
 int ebb__cmd_trace(int argc, char **argv);

@@ -21,6 +21,7 @@ static const command commands[] = {
     {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
     {"provider", "test a store of durable orchestrations", ebb__cmd_provider},
     {"run", "run a program of typestate machines (.ebb)", ebb__cmd_run},
+    {"serve", "serve a store and what runs it to operators, over HTTP", ebb__cmd_serve},
     {"test", "test programs of typestate machines in the lab", ebb__cmd_test},
     {"top", "look at a running service", ebb__cmd_top},
     {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
