@@ -68,33 +68,41 @@ static json_t *page_of(const ebb_instance_info *at, size_t n, size_t most) {
     return ok ? j : NULL;
 }
 
-static ebb_status answer_page(ebb__ask *a, ebb_instance_filter *f) {
+static ebb_status page(ebb__ask *a, ebb_instance_filter *f, json_t **out) {
     ebb_value v;
     size_t n;
     const ebb__given *most = ebb__given_of(a, "most");
     f->most = most->is ? (uint32_t)most->number : PAGE;
     ebb_status st = ebb__instance_await(a, ebb_instance_list(a->cx, a->dash->store, f), &v);
-    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    if (st != EBB_OK) return st;
     const ebb_instance_info *at = ebb_instances_of(&v, &n);
-    json_t *page = page_of(at, n, f->most);
+    *out = page_of(at, n, f->most);
     ebb_value_discard(a->cx, v);
-    return ebb__answer(a, 200, page);
+    return EBB_OK;
+}
+
+ebb_status ebb__instance_page(ebb__ask *a, json_t **out) {
+    ebb_instance_filter f = {0};
+    ebb__instance_filter(a, &f);
+    return page(a, &f, out);
 }
 
 ebb_status ebb__serve_instances(ebb__ask *a) {
-    ebb_instance_filter f = {0};
+    json_t *j;
     if (a->dash->store == NULL)
         return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
-    ebb__instance_filter(a, &f);
-    return answer_page(a, &f);
+    ebb_status st = ebb__instance_page(a, &j);
+    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__answer_failure(a, st, ebb_durable_error());
 }
 
 ebb_status ebb__serve_children(ebb__ask *a) {
     ebb_instance_filter f = {0};
     ebb_status st;
+    json_t *j;
     if (!ebb__instance_take(a, &f.parent, &st)) return st;
     ebb__instance_filter(a, &f);
-    return answer_page(a, &f);
+    st = page(a, &f, &j);
+    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__answer_failure(a, st, ebb_durable_error());
 }
 
 /* ---- one --------------------------------------------------------------------------------------------------------- */

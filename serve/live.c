@@ -10,8 +10,7 @@
 #include "base/alloc.h"
 #include "kernel/layer.h"
 #include "serve/assets.h"
-#include "serve/serve.h"
-#include "workflow/inspect.h"
+#include "serve/live.h"
 #include "workflow/workflow.h"
 
 enum { EXPLAIN_MOST = 65536 }; /* bytes: a line for each task may be a million */
@@ -68,13 +67,18 @@ ebb_status ebb__serve_openapi(ebb__ask *a) {
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
+void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
+    *t = text_of(a);
+    ebb__inspect_say(t, "{\"ebb_inspect\":1,\"pid\":%ld,\"version\":", (long)getpid());
+    ebb__inspect_string(t, ebb_version());
+    ebb__inspect_say(t, ",\"loops\":[");
+    ebb__inspect_loop(t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
+    ebb__inspect_say(t, "]}");
+}
+
 ebb_status ebb__serve_live(ebb__ask *a) {
-    ebb__inspect_text t = text_of(a);
-    ebb__inspect_say(&t, "{\"ebb_inspect\":1,\"pid\":%ld,\"version\":", (long)getpid());
-    ebb__inspect_string(&t, ebb_version());
-    ebb__inspect_say(&t, ",\"loops\":[");
-    ebb__inspect_loop(&t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
-    ebb__inspect_say(&t, "]}");
+    ebb__inspect_text t;
+    ebb__live_say(a, &t);
     return answer_text(a, &t);
 }
 

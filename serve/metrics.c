@@ -176,6 +176,10 @@ static void say_dashboard(ebb__inspect_text *t, const ebb__ask *a) {
         ebb__inspect_say(t, "ebb_dashboard_refused_total{why=\"%s\"} %" PRIu64 "\n", ebb__refusal_names[i],
                          d->refused[i]);
     }
+    say_head(t, "ebb_dashboard_streams", "gauge", "Streams of events.");
+    ebb__inspect_say(t, "ebb_dashboard_streams %" PRIu32 "\n", d->streams);
+    say_head(t, "ebb_dashboard_shed_total", "counter", "Streams of events whose reader was too slow.");
+    ebb__inspect_say(t, "ebb_dashboard_shed_total %" PRIu64 "\n", d->shed);
 }
 
 static void say_all(ebb__inspect_text *t, const ebb__ask *a) {

@@ -7,11 +7,22 @@ static const ebb__rule message[] = {{"message", EBB__TEXT, false, 0, MESSAGE}};
 static const ebb__rule reason[] = {{"reason", EBB__TEXT, false, 0, 1024}};
 static const ebb__rule extend[] = {{"ms", EBB__NUMBER, true, 1, 86400000}};
 
+/* Of instances. */
+#define FILTER                                                                                               \
+    {"name", EBB__TEXT, false, 1, EBB_DURABLE_ID}, {"prefix", EBB__TEXT, false, 1, EBB_DURABLE_ID},          \
+        {"parent", EBB__TEXT, false, 1, EBB_DURABLE_ID}, {"state", EBB__STATES, false, 0, 0},                \
+        {"started_after", EBB__NUMBER, false, 0, INT64_MAX}, {                                               \
+        "ended_before", EBB__NUMBER, false, 0, INT64_MAX                                                     \
+    }
 static const ebb__rule list[] = {
-    {"name", EBB__TEXT, false, 1, EBB_DURABLE_ID},       {"prefix", EBB__TEXT, false, 1, EBB_DURABLE_ID},
-    {"parent", EBB__TEXT, false, 1, EBB_DURABLE_ID},     {"state", EBB__STATES, false, 0, 0},
-    {"started_after", EBB__NUMBER, false, 0, INT64_MAX}, {"ended_before", EBB__NUMBER, false, 0, INT64_MAX},
-    {"after", EBB__TEXT, false, 1, EBB_DURABLE_ID},      {"most", EBB__NUMBER, false, 1, PAGE},
+    FILTER,
+    {"after", EBB__TEXT, false, 1, EBB_DURABLE_ID},
+    {"most", EBB__NUMBER, false, 1, PAGE},
+};
+static const ebb__rule events[] = {
+    {"every_ms", EBB__NUMBER, false, 500, 60000},
+    FILTER,
+    {"most", EBB__NUMBER, false, 1, PAGE},
 };
 static const ebb__rule children[] = {
     {"tree", EBB__FLAG, false, 0, 0},
@@ -38,13 +49,8 @@ static const ebb__rule give_signal[] = {
 };
 static const ebb__rule reset[] = {{"event", EBB__NUMBER, true, 1, INT64_MAX}};
 static const ebb__rule cancel_all[] = {
-    {"name", EBB__TEXT, false, 1, EBB_DURABLE_ID},
-    {"prefix", EBB__TEXT, false, 1, EBB_DURABLE_ID},
-    {"parent", EBB__TEXT, false, 1, EBB_DURABLE_ID},
+    FILTER,
     {"tree", EBB__FLAG, false, 0, 0},
-    {"state", EBB__STATES, false, 0, 0},
-    {"started_after", EBB__NUMBER, false, 0, INT64_MAX},
-    {"ended_before", EBB__NUMBER, false, 0, INT64_MAX},
     {"all", EBB__FLAG, false, 0, 0},
     {"reason", EBB__TEXT, false, 0, 1024},
     {"dry_run", EBB__FLAG, false, 0, 0},
@@ -58,6 +64,7 @@ static const ebb__route routes[] = {
     {"GET", "/openapi.json", EBB__OPEN, EBB__COST_MANY, ebb__serve_openapi, NOTHING},
     {"GET", "/metrics", EBB__READ, EBB__COST_MANY, ebb__serve_metrics, NOTHING},
     {"GET", "/api/v1/live", EBB__READ, EBB__COST_TREE, ebb__serve_live, NOTHING},
+    {"GET", "/api/v1/events", EBB__READ, EBB__COST_TREE, ebb__serve_events, TAKES(events)},
     {"GET", "/api/v1/http", EBB__READ, EBB__COST_ONE, ebb__serve_http, NOTHING},
     {"GET", "/api/v1/workflows", EBB__READ, EBB__COST_MANY, ebb__serve_workflows, NOTHING},
     {"GET", "/api/v1/workflows/:workflow", EBB__READ, EBB__COST_TREE, ebb__serve_workflow, NOTHING},

@@ -9,6 +9,7 @@
  *   answer.c      JSON answers, and refusals that say what, where and what was expected
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
+ * events.c      the tree and the instances as server-sent events
  * instances.c, instance_change.c   durable instances: reads, changes
  *
  * No JSON value of jansson lives across an await: a handler that is forced would leak it. What a request gives is copied
@@ -100,6 +101,8 @@ struct ebb__dashboard {
     uint32_t reads_second, changes_second;
     ebb__bucket reads, changes;
     uint64_t requests, refused[EBB__REFUSALS];
+    uint32_t streams; /* of events, now */
+    uint64_t shed;    /* streams that were ended because their reader was too slow */
     ebb__binding bindings[EBB__ROUTES_MOST];
 };
 
@@ -181,6 +184,7 @@ ebb_status ebb__serve_ready(ebb__ask *a);
 ebb_status ebb__serve_openapi(ebb__ask *a);
 ebb_status ebb__serve_metrics(ebb__ask *a);
 ebb_status ebb__serve_live(ebb__ask *a);
+ebb_status ebb__serve_events(ebb__ask *a);
 ebb_status ebb__serve_http(ebb__ask *a);
 ebb_status ebb__serve_workflows(ebb__ask *a);
 ebb_status ebb__serve_workflow(ebb__ask *a);
