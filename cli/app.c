@@ -50,6 +50,23 @@ ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_ap
     return st;
 }
 
+bool ebb__app_is_command(const char *text) {
+    const char *equals = strchr(text, '=');
+    if (equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID) return true;
+    ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", text);
+    return false;
+}
+
+ebb_status ebb__app_command(ebb_worker *w, const char *text) {
+    char name[EBB_DURABLE_ID + 1];
+    const char *command = strchr(text, '=') + 1;
+    (void)snprintf(name, sizeof name, "%.*s", (int)(command - 1 - text), text);
+    const char *args[] = {"sh", "-c", command, NULL};
+    ebb_status st = ebb_worker_command(w, name, &(ebb_process_opts){.file = "/bin/sh", .args = args}, NULL);
+    if (st != EBB_OK) ebb__durable_print_error(text, st);
+    return st;
+}
+
 void ebb__durable_print_error(const char *what, ebb_status st) {
     const char *text = ebb_durable_error();
     print_plain(what, *text != 0 ? text : ebb_status_text(st));

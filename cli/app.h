@@ -1,4 +1,4 @@
-/* cli/app.h - what `ebb worker` and `ebb durable` share: opening a store, and programs of orchestrations and activities as
+/* cli/app.h - what `ebb worker`, `ebb serve` and `ebb durable` share: opening a store, and programs of orchestrations and activities as
  * shared libraries. */
 #ifndef EBB_CLI_APP_H
 #define EBB_CLI_APP_H
@@ -13,6 +13,11 @@ ebb_status ebb__durable_open(ebb_cx *cx, const ebb_store_opts *opts, ebb_store *
 ebb_app_fn ebb__app_load(const char *path);
 /* Has it register on a worker. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_app_fn app);
+
+/* Whether a text is "NAME=COMMAND". False: an error was printed. */
+bool ebb__app_is_command(const char *text);
+/* Registers such a shell command as an activity. Not EBB_OK: an error was printed. */
+ebb_status ebb__app_command(ebb_worker *w, const char *text);
 
 /* Prints an error of the durable layer: what it was about, and its text, or that of the status. */
 void ebb__durable_print_error(const char *what, ebb_status st);

@@ -18,6 +18,7 @@ int ebb__cmd_audit(int argc, char **argv);
 int ebb__cmd_check(int argc, char **argv);
 int ebb__cmd_durable(int argc, char **argv);
 int ebb__cmd_explain(int argc, char **argv);
+int ebb__cmd_files(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
 int ebb__cmd_fmt(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);

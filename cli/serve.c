@@ -1,4 +1,4 @@
-/* cli/serve.c - `ebb serve`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
+/* cli/serve.c - `ebb files`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
  *
  * Each request is a fiber that looks up its file, and then reads and writes a piece at a time: bytes that the client
  * has not taken delay the next read. Lookups and reads that the kernel's caches can answer are done on the loop's
@@ -21,7 +21,7 @@
 #include "cli/serve_recent.h"
 
 static const char usage[] =
-    "usage: ebb serve DIR [--port N]\n"
+    "usage: ebb files DIR [--port N]\n"
     "\n"
     "Serves the files below DIR to this machine, over HTTP/2 (with prior knowledge) and HTTP/1.1, and "
     "prints\n"
@@ -326,14 +326,14 @@ static bool parse(site *s, int argc, char **argv) {
             ebb__cli_error("unknown option '%s'", argv[i]);
             return false;
         } else if (dir != NULL) {
-            ebb__cli_error("serve takes one directory: %s or %s", dir, argv[i]);
+            ebb__cli_error("files takes one directory: %s or %s", dir, argv[i]);
             return false;
         } else {
             dir = argv[i];
         }
     }
     if (dir == NULL) {
-        ebb__cli_error("serve takes a directory");
+        ebb__cli_error("files takes a directory");
         return false;
     }
     ebb_status st = ebb__lookup_root(dir, s->root);
@@ -348,7 +348,7 @@ static bool wants_help(int argc, char **argv) {
     return false;
 }
 
-int ebb__cmd_serve(int argc, char **argv) {
+int ebb__cmd_files(int argc, char **argv) {
     site s = {.port = PORT, .files.most_unused = EBB__FILES_KEPT};
     if (wants_help(argc - 1, argv + 1)) {
         fputs(usage, stdout);

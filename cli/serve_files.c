@@ -1,4 +1,4 @@
-/* cli/serve_files.c - the files that `ebb serve` has open. */
+/* cli/serve_files.c - the files that `ebb files` has open. */
 #define _GNU_SOURCE /* preadv2 */
 #include "cli/serve_files.h"
 

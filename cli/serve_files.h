@@ -1,4 +1,4 @@
-/* cli/serve_files.h - the files that `ebb serve` has open.
+/* cli/serve_files.h - the files that `ebb files` has open.
  *
  * Requests for one file share one descriptor. It stays open for a moment after the last of them, so that a file that
  * is requested often is opened once. A file is identified by its device and inode, which no other file gets while it

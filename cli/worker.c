@@ -36,20 +36,9 @@ typedef struct service {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
-static ebb_status add_command(ebb_worker *w, const char *text) {
-    char name[EBB_DURABLE_ID + 1];
-    const char *command = strchr(text, '=') + 1; /* parse() has looked */
-    (void)snprintf(name, sizeof name, "%.*s", (int)(command - 1 - text), text);
-    const char *args[] = {"sh", "-c", command, NULL};
-    return ebb_worker_command(w, name, &(ebb_process_opts){.file = "/bin/sh", .args = args}, NULL);
-}
-
 static ebb_status add_commands(ebb_worker *w, const service *s) {
     ebb_status st = EBB_OK;
-    for (size_t i = 0; i < s->activities_n && st == EBB_OK; i++) {
-        st = add_command(w, s->activities[i]);
-        if (st != EBB_OK) ebb__durable_print_error(s->activities[i], st);
-    }
+    for (size_t i = 0; i < s->activities_n && st == EBB_OK; i++) st = ebb__app_command(w, s->activities[i]);
     return st;
 }
 
@@ -93,20 +82,13 @@ static int run(service *s) {
 
 /* ---- arguments --------------------------------------------------------------------------------------- */
 
-static bool is_activity(const char *text) {
-    const char *equals = strchr(text, '=');
-    if (equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID) return true;
-    ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", text);
-    return false;
-}
-
 static bool set(service *s, const char *option, const char *value) {
     const char **once = strcmp(option, "--store") == 0  ? &s->url
                         : strcmp(option, "--load") == 0 ? &s->app_path
                                                         : NULL;
     if (once == NULL) {
         s->activities[s->activities_n++] = value;
-        return is_activity(value);
+        return ebb__app_is_command(value);
     }
     if (*once != NULL) ebb__cli_error("%s is given twice", option);
     if (*once != NULL) return false;

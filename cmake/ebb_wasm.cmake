@@ -37,7 +37,7 @@ foreach(line IN LISTS declarations)
     endif()
 endforeach()
 
-# The package and the pages, with the modules in place: what tests import and `ebb serve` serves.
+# The package and the pages, with the modules in place: what tests import and `ebb files` serves.
 set(stage ${CMAKE_BINARY_DIR}/web)
 file(GLOB_RECURSE web_files CONFIGURE_DEPENDS RELATIVE ${PROJECT_SOURCE_DIR}/web
     web/index.html web/ebb-web/* web/tools/* web/parity/* web/playground/* web/examples/*)

@@ -236,7 +236,7 @@ class Ours(Built):
 
 
 class Serve(Server):
-    """`ebb serve`: static files."""
+    """`ebb files`: static files."""
 
     paths = {}
     cant = {"tls": "it is for this machine, without TLS"}
@@ -245,7 +245,7 @@ class Serve(Server):
         path = self.bench.bin.parent.parent / "ebb"
         if not path.exists():
             raise Skip("%s is not built" % path)
-        return [path, "serve", self.bench.files, "--port", "0"]
+        return [path, "files", self.bench.files, "--port", "0"]
 
     def read_ports(self):
         found = re.search(rb":(\d+)/", self.process.stdout.readline())

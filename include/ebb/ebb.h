@@ -5,6 +5,7 @@
 #include <stdlib.h>
 
 #include <ebb/base.h>
+#include <ebb/dashboard.h>
 #include <ebb/durable.h>
 #include <ebb/fiber.h>
 #include <ebb/future.h>

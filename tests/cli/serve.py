@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""`ebb serve`: what it gives, what it refuses, that it streams, and how it stops.
+"""`ebb files`: what it gives, what it refuses, that it streams, and how it stops.
 
 usage: serve.py EBB [CLASS[.TEST]...]
 """
@@ -34,12 +34,12 @@ Answer = collections.namedtuple("Answer", "status headers body")
 
 
 class Served:
-    """`ebb serve` as a process."""
+    """`ebb files` as a process."""
 
     def __init__(self, root):
         self.root = Path(root)
         self.errors = tempfile.TemporaryFile()
-        self.process = subprocess.Popen([EBB, "serve", root, "--port", "0"], stdout=subprocess.PIPE,
+        self.process = subprocess.Popen([EBB, "files", root, "--port", "0"], stdout=subprocess.PIPE,
                                         stderr=self.errors, text=True)
         first = self.process.stdout.readline()
         found = re.fullmatch(r"http://127\.0\.0\.1:(\d+)/\n", first)
@@ -211,7 +211,7 @@ class WithSite(unittest.TestCase):
 
 class Arguments(unittest.TestCase):
     def run_serve(self, *arguments):
-        return subprocess.run([EBB, "serve", *arguments], capture_output=True, text=True, timeout=PATIENCE_S,
+        return subprocess.run([EBB, "files", *arguments], capture_output=True, text=True, timeout=PATIENCE_S,
                               check=False)
 
     def assert_refused(self, says, *arguments):
@@ -223,18 +223,18 @@ class Arguments(unittest.TestCase):
         for option in (["--help"], ["-h"], [".", "--help"]):
             done = self.run_serve(*option)
             self.assertEqual((done.returncode, done.stderr), (0, ""))
-            self.assertTrue(done.stdout.startswith("usage: ebb serve DIR [--port N]\n"), done.stdout)
-        self.assert_refused("^usage: ebb serve DIR")
+            self.assertTrue(done.stdout.startswith("usage: ebb files DIR [--port N]\n"), done.stdout)
+        self.assert_refused("^usage: ebb files DIR")
 
     def test_the_list_of_commands_has_it(self):
         done = subprocess.run([EBB, "help"], capture_output=True, text=True, check=True)
-        self.assertRegex(done.stdout, r"\n  serve +serve the files")
+        self.assertRegex(done.stdout, r"\n  files +serve the files")
 
     def test_directories_that_are_none(self):
         self.assert_refused(r"^ebb: can't serve /nowhere/at/all: no such file or directory\n$", "/nowhere/at/all")
         self.assert_refused(r"^ebb: can't serve .*serve.py: not a directory\n$", str(Path(__file__).resolve()))
-        self.assert_refused(r"^ebb: serve takes a directory\n$", "--port", "0")
-        self.assert_refused(r"^ebb: serve takes one directory: a or b\n$", "a", "b")
+        self.assert_refused(r"^ebb: files takes a directory\n$", "--port", "0")
+        self.assert_refused(r"^ebb: files takes one directory: a or b\n$", "a", "b")
 
     def test_ports_that_are_none(self):
         for port in ("65536", "-1", "x", "", "80x", "0x50", "99999999999999999999"):

@@ -194,7 +194,7 @@ class Crawler(unittest.TestCase):
                 path = Path(where) / name
                 path.parent.mkdir(exist_ok=True)
                 path.write_text(text)
-            with subprocess.Popen([EBB, "serve", where, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
+            with subprocess.Popen([EBB, "files", where, "--port", "0"], stdout=subprocess.PIPE, text=True) as server:
                 url = server.stdout.readline().strip()
                 done = run("crawler", url)
                 tell(server, signal.SIGTERM)

@@ -478,7 +478,7 @@ class Descriptors(WithServer):
     MOST = 1024
 
     def serve(self, root):
-        process = subprocess.Popen([EBB, "serve", root, "--port", "0"], stdout=subprocess.PIPE, text=True,
+        process = subprocess.Popen([EBB, "files", root, "--port", "0"], stdout=subprocess.PIPE, text=True,
                                    preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_NOFILE, (self.MOST,) * 2))
         self.addCleanup(process.stdout.close)
         self.addCleanup(process.wait)

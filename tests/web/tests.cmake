@@ -1,5 +1,5 @@
 # The npm package: its tests in Node and, the same files, in Chromium; its types; the tools that run them there; the
-# pages. They test what `make wasm` has staged, which is what `ebb serve` serves. None runs C that a sanitizer sees.
+# pages. They test what `make wasm` has staged, which is what `ebb files` serves. None runs C that a sanitizer sees.
 if(EBB_SANITIZED)
     return()
 endif()
@@ -66,7 +66,7 @@ ebb_web_tree(parity_gates node --test ${parity_tests})
 # What is recorded on the event loops of Node and Chromium replays natively: by the staged files, which are whole.
 ebb_web(recorded "node --test parity/test/recorded.test.js")
 
-# The interactive page, in Chromium, served by `ebb serve`.
+# The interactive page, in Chromium, served by `ebb files`.
 ebb_web_tree(playground node --test web/playground/test/page.test.js)
 # Its source, edited with real keys, and axe, which npm installs into build/npm when it is first asked to.
 ebb_web_tree(playground_source node --test web/playground/test/source.test.js)

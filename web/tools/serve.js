@@ -1,5 +1,5 @@
 /*
- * `ebb serve` as a child, for as long as a test needs it.
+ * `ebb files` as a child, for as long as a test needs it.
  */
 import { spawn } from 'node:child_process';
 import { once } from 'node:events';
@@ -9,14 +9,14 @@ import { Guard } from './guard.js';
 const STDERR_KEPT = 4000;
 
 /**
- * Starts `ebb serve DIR --port 0`. It is gone at the latest when this process is, and doesn't keep it
+ * Starts `ebb files DIR --port 0`. It is gone at the latest when this process is, and doesn't keep it
  * running.
  * @param {{ ebb: string, dir: string, timeoutMs?: number }} options
  * @returns {Promise<{ url: string, pid: number, stop(): Promise<void> }>} the URL ends with a slash; stop()
  *     rejects if the server did not end in order, and may be called twice
  */
 export async function serve({ ebb, dir, timeoutMs = 30000 }) {
-    const server = new Server(ebb, ['serve', dir, '--port', '0'], timeoutMs);
+    const server = new Server(ebb, ['files', dir, '--port', '0'], timeoutMs);
     try {
         const url = await server.url();
         return { url, pid: server.pid, stop: () => server.stop() };

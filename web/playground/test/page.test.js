@@ -1,5 +1,5 @@
 // only: node
-/* The playground as a person meets it: served by `ebb serve`, in Chromium, with the mouse and with keys. */
+/* The playground as a person meets it: served by `ebb files`, in Chromium, with the mouse and with keys. */
 import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env node
 /*
- * What `ebb serve DIR --port 0` is to its caller, for the tests of the tools themselves, which must not need
+ * What `ebb files DIR --port 0` is to its caller, for the tests of the tools themselves, which must not need
  * a build: one line with the URL, files below DIR, exit 0 on SIGTERM.
  */
 import { readFile } from 'node:fs/promises';
@@ -9,8 +9,8 @@ import { extname, join, normalize } from 'node:path';
 
 const TYPES = { '.html': 'text/html', '.js': 'text/javascript', '.wasm': 'application/wasm' };
 const [verb, dir, flag, port] = process.argv.slice(2);
-if (verb !== 'serve' || flag !== '--port')
-    throw new Error(`expected: serve DIR --port N, not: ${process.argv.slice(2).join(' ')}`);
+if (verb !== 'files' || flag !== '--port')
+    throw new Error(`expected: files DIR --port N, not: ${process.argv.slice(2).join(' ')}`);
 
 const server = createServer(async (request, response) => {
     const path = normalize(decodeURIComponent(new URL(request.url, 'http://localhost').pathname));

@@ -1,0 +1,121 @@
+/* Who may ask. The order matters: a name or an origin that is not ours is refused before anything else, so that a page
+ * of another site learns nothing, and a wrong token costs its sender more of the rate than a right one. */
+#define _POSIX_C_SOURCE 200809L
+#include <arpa/inet.h>
+#include <openssl/crypto.h>
+#include <string.h>
+#include <strings.h>
+
+#include "serve/serve.h"
+
+enum { HOST_ROOM = 256 };
+
+const char *const ebb__refusal_names[EBB__REFUSALS] = {"host", "origin", "token", "rate"};
+
+/* ---- host and origin --------------------------------------------------------------------------------------------- */
+
+/* Names can be pointed at a loopback address by whoever owns them; addresses can't. */
+static bool is_address(const char *host) {
+    struct in6_addr any;
+    return inet_pton(AF_INET, host, &any) == 1 || inet_pton(AF_INET6, host, &any) == 1;
+}
+
+/* The host of "host:port", "[v6]:port". False: it is none. */
+static bool host_of(const char *authority, char host[HOST_ROOM]) {
+    bool v6 = authority[0] == '[';
+    const char *at = authority + v6, *end = at + strcspn(at, v6 ? "]" : ":");
+    const char *port = v6 && *end == ']' ? end + 1 : end;
+    size_t n = (size_t)(end - at);
+    if (n == 0 || n >= HOST_ROOM || (v6 && *end != ']')) return false;
+    if (*port != 0 && (*port != ':' || port[1 + strspn(port + 1, "0123456789")] != 0)) return false;
+    memcpy(host, at, n);
+    host[n] = 0;
+    return true;
+}
+
+bool ebb__host_is_ours(const ebb__dashboard *d, const char *authority) {
+    char host[HOST_ROOM];
+    if (!host_of(authority, host)) return false;
+    if (is_address(host) || strcasecmp(host, "localhost") == 0) return true;
+    for (size_t i = 0; i < d->hosts_n; i++) {
+        if (strcasecmp(host, d->hosts[i]) == 0) return true;
+    }
+    return false;
+}
+
+static bool host_is_right(ebb__ask *a) {
+    const char *authority = ebb_http_authority(a->x);
+    if (ebb__host_is_ours(a->dash, authority)) return true;
+    a->dash->refused[EBB__BAD_HOST]++;
+    return ebb__problem_set(a, 421, "wrong_host", "header 'host'",
+                            "an address, localhost or a host of the options",
+                            "'%.80s' is no name of this server", authority);
+}
+
+/* Browsers send it with every request that a page of another origin can make them send, other than a plain GET, whose
+ * answer that page can't read. */
+static bool origin_is_right(ebb__ask *a) {
+    const char *origin = ebb_http_header(a->x, "origin"), *at;
+    if (origin == NULL) return true;
+    at = strncasecmp(origin, "https://", 8) == 0  ? origin + 8
+         : strncasecmp(origin, "http://", 7) == 0 ? origin + 7
+                                                  : NULL;
+    if (at != NULL && strcasecmp(at, ebb_http_authority(a->x)) == 0) return true;
+    a->dash->refused[EBB__BAD_ORIGIN]++;
+    return ebb__problem_set(a, 403, "wrong_origin", "header 'origin'", "the origin of this server",
+                            "'%.80s' is another origin", origin);
+}
+
+/* ---- token ------------------------------------------------------------------------------------------------------- */
+
+static bool bearer_of(const char *header, const char **token) {
+    if (header == NULL || strncasecmp(header, "bearer ", 7) != 0) return false;
+    *token = header + 7 + strspn(header + 7, " ");
+    return true;
+}
+
+/* The time depends on the length of what was sent, and on nothing else. */
+static bool is_the_token(const ebb__dashboard *d, const char *token) {
+    uint8_t digest[EBB__DIGEST];
+    return ebb__token_digest(token, strlen(token), digest) &&
+           CRYPTO_memcmp(digest, d->digest, EBB__DIGEST) == 0;
+}
+
+static bool needs_token(const ebb__ask *a) {
+    return a->route->access == EBB__CHANGE || (a->route->access == EBB__READ && !a->dash->loopback);
+}
+
+static bool token_is_right(ebb__ask *a) {
+    const char *token = NULL;
+    bool sent = bearer_of(ebb_http_header(a->x, "authorization"), &token);
+    if (!needs_token(a)) return true;
+    if (a->dash->has_token && sent && is_the_token(a->dash, token)) return true;
+    a->dash->refused[EBB__BAD_TOKEN]++;
+    if (!a->dash->has_token)
+        return ebb__problem_set(a, 403, "read_only", NULL, NULL,
+                                "this server was started without a token file: nothing can be changed");
+    return ebb__problem_set(a, 401, sent ? "wrong_token" : "no_token", "header 'authorization'",
+                            "Bearer TOKEN",
+                            sent ? "the token is not that of this server" : "there is no token");
+}
+
+/* ---- rate -------------------------------------------------------------------------------------------------------- */
+
+static bool rate_is_right(ebb__ask *a) {
+    ebb__dashboard *d = a->dash;
+    bool change = a->route->access == EBB__CHANGE;
+    uint32_t rate = change ? d->changes_second : d->reads_second;
+    uint32_t cost = a->route->cost < rate ? a->route->cost : rate;
+    ebb__bucket *b = change ? &d->changes : &d->reads;
+    if (ebb__bucket_left(b, ebb_now(a->cx), rate, rate) >= cost)
+        return ebb__bucket_take(b, ebb_now(a->cx), rate, rate, cost);
+    d->refused[EBB__TOO_OFTEN]++;
+    return ebb__problem_set(a, 429, "too_many_requests", NULL, NULL,
+                            "more than %u %s a second, of which this one counts as %u", rate,
+                            change ? "changes" : "reads", cost);
+}
+
+bool ebb__gate(ebb__ask *a) {
+    a->dash->requests++;
+    return host_is_right(a) && origin_is_right(a) && token_is_right(a) && rate_is_right(a);
+}

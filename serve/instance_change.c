@@ -1,0 +1,95 @@
+/* Durable instances: what changes them. */
+#include <jansson.h>
+
+#include "serve/instance.h"
+
+static const char *text_of(const ebb__ask *a, const char *name) {
+    const ebb__given *g = ebb__given_of(a, name);
+    return g->is ? g->text : NULL;
+}
+
+static ebb_status answer_done(ebb__ask *a, ebb_status st) {
+    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    return ebb__answer(a, 202, json_pack("{s:b}", "accepted", 1));
+}
+
+ebb_status ebb__serve_start(ebb__ask *a) {
+    const ebb_start_opts opts = {.id = text_of(a, "id"),
+                                 .name = text_of(a, "name"),
+                                 .version = (uint32_t)ebb__given_of(a, "version")->number,
+                                 .input = ebb__given_of(a, "input")->json,
+                                 .reuse = ebb__given_of(a, "reuse")->flag};
+    ebb_value v;
+    if (a->dash->store == NULL)
+        return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
+    ebb_status st = ebb__instance_await(a, ebb_instance_start(a->cx, a->dash->store, &opts), &v);
+    return ebb__instance_answer(a, 201, st, &v);
+}
+
+ebb_status ebb__serve_signal(ebb__ask *a) {
+    ebb_signal_opts opts = {
+        .name = text_of(a, "name"), .body = ebb__given_of(a, "body")->json, .dedup = text_of(a, "dedup")};
+    ebb_status st;
+    if (!ebb__instance_take(a, &opts.id, &st)) return st;
+    return answer_done(a, ebb__instance_await(a, ebb_instance_signal(a->cx, a->dash->store, &opts), NULL));
+}
+
+ebb_status ebb__serve_cancel(ebb__ask *a) {
+    const char *id;
+    ebb_status st;
+    if (!ebb__instance_take(a, &id, &st)) return st;
+    ebb_future *f = ebb_instance_cancel(a->cx, a->dash->store, id, text_of(a, "reason"));
+    return answer_done(a, ebb__instance_await(a, f, NULL));
+}
+
+ebb_status ebb__serve_terminate(ebb__ask *a) {
+    const char *id;
+    ebb_status st;
+    if (!ebb__instance_take(a, &id, &st)) return st;
+    ebb_future *f = ebb_instance_terminate(a->cx, a->dash->store, id, text_of(a, "reason"));
+    return answer_done(a, ebb__instance_await(a, f, NULL));
+}
+
+ebb_status ebb__serve_resume(ebb__ask *a) {
+    const char *id;
+    ebb_status st;
+    if (!ebb__instance_take(a, &id, &st)) return st;
+    return answer_done(a, ebb__instance_await(a, ebb_instance_resume(a->cx, a->dash->store, id), NULL));
+}
+
+ebb_status ebb__serve_reset(ebb__ask *a) {
+    const char *id;
+    ebb_status st;
+    if (!ebb__instance_take(a, &id, &st)) return st;
+    ebb_future *f = ebb_instance_reset(a->cx, a->dash->store, id, ebb__given_of(a, "event")->number);
+    return answer_done(a, ebb__instance_await(a, f, NULL));
+}
+
+/* ---- many -------------------------------------------------------------------------------------------------------- */
+
+/* A body that forgets its filter must not cancel everything. */
+static bool is_filtered(const ebb__ask *a) {
+    static const char *const names[] = {"name", "prefix", "parent", "state", "started_after", "ended_before"};
+    bool any = ebb__given_of(a, "all")->flag;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) any |= ebb__given_of(a, names[i])->is;
+    return any;
+}
+
+/* Page by page, for as long as the client waits. */
+ebb_status ebb__serve_cancel_all(ebb__ask *a) {
+    const ebb_bulk_opts opts = {.reason = text_of(a, "reason"), .dry_run = ebb__given_of(a, "dry_run")->flag};
+    ebb_instance_filter f = {0};
+    ebb_value v;
+    if (a->dash->store == NULL)
+        return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
+    if (!is_filtered(a)) {
+        (void)ebb__problem_set(a, 400, "no_filter", "body", "a filter, or \"all\": true",
+                               "the body has no filter");
+        return ebb__answer_problem(a);
+    }
+    ebb__instance_filter(a, &f);
+    ebb_status st = ebb_await(a->cx, ebb_instance_cancel_all(a->cx, a->dash->store, &f, &opts), &v);
+    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    return ebb__answer(a, 200,
+                       json_pack("{s:I,s:b}", "cancelled", (json_int_t)v.as.i, "dry_run", opts.dry_run));
+}

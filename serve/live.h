@@ -1,0 +1,11 @@
+/* The live tree as text. */
+#ifndef EBB__SERVE_LIVE_H
+#define EBB__SERVE_LIVE_H
+
+#include "serve/serve.h"
+#include "workflow/inspect.h"
+
+/* Writes the snapshot of this loop to *t, which is to be freed. */
+void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t);
+
+#endif

@@ -1,0 +1,288 @@
+#!/usr/bin/env python3
+"""`ebb serve`: the daemon from outside, with a real store and a program; how it stops, and what a kill leaves.
+
+usage: daemon.py EBB APP EMPTY_APP [CLASS[.TEST]...]
+"""
+import http.client
+import json
+import os
+import re
+import signal
+import socket
+import stat
+import subprocess
+import sys
+import tempfile
+import threading
+import time
+import unittest
+from pathlib import Path
+
+PATIENCE_S = 60  # for what takes milliseconds on an idle machine
+OK, USAGE = 0, 2
+EBB = APP = EMPTY = ""
+PAID = "charge=cat >/dev/null; echo '\"paid\"'"
+
+
+class Daemon:
+    """`ebb serve` as a process."""
+
+    def __init__(self, where, *args, listen="127.0.0.1:0"):
+        self.process = subprocess.Popen([EBB, "serve", "--listen", listen, *args], cwd=where, text=True,
+                                        stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+        line = self.process.stdout.readline()
+        found = re.match(r"http://(\S+):(\d+)/\n$", line)
+        if not found:
+            raise AssertionError("it has not begun: %r %r" % (line, self.process.communicate()))
+        self.port = int(found.group(2))
+        self.token_path = Path(where) / re.match(r"token: (.*)\n$", self.process.stdout.readline()).group(1)
+        self.token = self.token_path.read_text().strip()
+
+    def ask(self, method, path, body=None, token=True, headers=()):
+        """The status, and the answer as an object."""
+        headers = dict(headers)
+        if token:
+            headers["authorization"] = "Bearer " + self.token
+        if body is not None:
+            headers["content-type"] = "application/json"
+            body = json.dumps(body)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        try:
+            connection.request(method, path, body, headers)
+            answer = connection.getresponse()
+            said = answer.read()
+        finally:
+            connection.close()
+        return answer.status, json.loads(said) if answer.headers.get_content_type() == "application/json" else said
+
+    def stop(self):
+        self.process.send_signal(signal.SIGTERM)
+        said, errors = self.process.communicate(timeout=PATIENCE_S)
+        return self.process.returncode, said, errors
+
+    def kill(self):
+        if self.process.poll() is None:
+            self.process.kill()
+        self.process.communicate()
+
+
+class WithDaemons(unittest.TestCase):
+    def setUp(self):
+        directory = tempfile.TemporaryDirectory(prefix="ebb-serve-")
+        self.addCleanup(directory.cleanup)
+        self.where = directory.name
+
+    def daemon(self, *args, **how):
+        d = Daemon(self.where, *args, **how)
+        self.addCleanup(d.kill)
+        return d
+
+    def until(self, what, condition):
+        end = time.monotonic() + PATIENCE_S
+        while not condition():
+            self.assertLess(time.monotonic(), end, what)
+            time.sleep(0.05)
+
+    def start(self, d, one):
+        status, said = d.ask("POST", "/api/v1/instances", {"name": "order", "id": one, "input": {"seat": 4}})
+        self.assertEqual((status, said.get("id")), (201, one), said)
+
+    def is_in(self, d, one, state):
+        return d.ask("GET", "/api/v1/instances/" + one)[1].get("state") == state
+
+    def waits(self, d, one):
+        return d.ask("GET", "/api/v1/instances/" + one)[1].get("custom") is not None
+
+
+class Serves(WithDaemons):
+    def test_an_order_from_its_start_to_its_end(self):
+        d = self.daemon("--load", APP, "--activity", PAID)
+        self.assertEqual(d.ask("GET", "/readyz", token=False), (200, {"status": "ready"}))
+        self.start(d, "order-7")
+        self.until("it waits", lambda: self.waits(d, "order-7"))
+        self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/signal", {"name": "hurry"})[0], 202)
+        self.until("its end", lambda: self.is_in(d, "order-7", "Completed"))
+        self.assertEqual(d.ask("GET", "/api/v1/instances/order-7")[1]["output"], "paid")
+        self.assertIn(b"ebb_worker_turns_total", d.ask("GET", "/metrics")[1])
+        self.assertEqual(d.stop(), (OK, "", ""))
+
+    def test_without_a_program_it_serves_the_store(self):
+        d = self.daemon("--store", "lab:")
+        self.start(d, "one")
+        self.assertTrue(d.ask("GET", "/api/v1/instances/one")[1]["unserved"])
+        self.assertNotIn(b"ebb_worker", d.ask("GET", "/metrics")[1])
+        self.assertFalse((Path(self.where) / ".ebb/ebb.db").exists())
+        self.assertEqual(d.stop(), (OK, "", ""))
+
+    def test_its_directory_is_made_once_and_its_token_stays(self):
+        d = self.daemon()
+        place = Path(self.where) / ".ebb"
+        self.assertEqual(stat.S_IMODE(place.stat().st_mode), 0o700)
+        self.assertEqual(stat.S_IMODE(d.token_path.stat().st_mode), 0o600)
+        self.assertRegex(d.token, r"^[0-9a-f]{64}$")
+        self.start(d, "one")
+        self.assertEqual(d.stop()[0], OK)
+        again = self.daemon()
+        self.assertEqual(again.token, d.token)
+        self.assertTrue(self.is_in(again, "one", "Running"))
+        self.assertEqual(again.stop()[0], OK)
+        other = self.daemon("--dir", "other")
+        self.assertNotEqual(other.token, d.token)
+        self.assertEqual(other.ask("GET", "/api/v1/instances/one")[0], 404)
+        self.assertEqual(other.stop()[0], OK)
+
+    def test_what_changes_needs_the_token(self):
+        d = self.daemon()
+        self.assertEqual(d.ask("POST", "/api/v1/instances", {"name": "order"}, token=False)[0], 401)
+        self.assertEqual(d.ask("GET", "/api/v1/instances", token=False)[0], 200)
+        self.assertEqual(d.ask("GET", "/api/v1/instances", headers={"host": "evil.example"})[0], 421)
+        self.assertEqual(d.stop()[0], OK)
+
+    def test_on_another_address_reads_do_too(self):
+        d = self.daemon("--host", "ops.example", listen="0.0.0.0:0")
+        self.assertEqual(d.ask("GET", "/api/v1/instances", token=False)[0], 401)
+        self.assertEqual(d.ask("GET", "/healthz", token=False)[0], 200)
+        self.assertEqual(d.ask("GET", "/api/v1/instances", headers={"host": "ops.example"})[0], 200)
+        self.assertEqual(d.ask("GET", "/api/v1/instances", headers={"host": "other.example"})[0], 421)
+        self.assertEqual(d.stop()[0], OK)
+
+    def test_ebb_top_and_ebb_durable_see_it(self):
+        d = self.daemon()
+        self.start(d, "one")
+        top = subprocess.run([EBB, "top", str(d.process.pid), "--once"], stdout=subprocess.PIPE, text=True,
+                             timeout=PATIENCE_S, check=True)
+        self.assertIn("http server 127.0.0.1:%d" % d.port, top.stdout)
+        shown = subprocess.run([EBB, "durable", "status", "one", "--json", "--store",
+                                "sqlite:%s/.ebb/ebb.db" % self.where], stdout=subprocess.PIPE, text=True,
+                               timeout=PATIENCE_S, check=True)
+        served = d.ask("GET", "/api/v1/instances/one")[1]
+        self.assertEqual(json.loads(shown.stdout), served)
+        self.assertEqual(d.stop()[0], OK)
+
+
+class Crowd:
+    """Clients that start orders for as long as they are let in; `answered` has the ids that were acknowledged."""
+
+    def __init__(self, d, clients=8):
+        self.d = d
+        self.answered, self.statuses = [], set()
+        self.threads = [threading.Thread(target=self.run, args=(i,)) for i in range(clients)]
+        for t in self.threads:
+            t.start()
+
+    def run(self, client):
+        n = 0
+        while True:
+            one = "o-%d-%d" % (client, n)
+            try:
+                status, _ = self.d.ask("POST", "/api/v1/instances", {"name": "order", "id": one})
+            except (OSError, http.client.HTTPException):
+                return  # it has not let this one in
+            self.statuses.add(status)
+            if status != 201:
+                return
+            self.answered.append(one)
+            n += 1
+
+    def join(self):
+        for t in self.threads:
+            t.join(PATIENCE_S)
+
+
+class Ends(WithDaemons):
+    def ids_of(self, d):
+        ids, after = set(), ""
+        while after is not None:
+            _, page = d.ask("GET", "/api/v1/instances?most=200" + ("&after=" + after if after else ""))
+            ids.update(row["id"] for row in page["instances"])
+            after = page["next"]
+        return ids
+
+    def test_sigterm_under_load_answers_and_loses_nothing(self):
+        d = self.daemon("--load", APP, "--activity", PAID)
+        crowd = Crowd(d)
+        self.until("orders", lambda: len(crowd.answered) >= 40)
+        self.assertEqual(d.stop(), (OK, "", ""))
+        crowd.join()
+        self.assertLessEqual(crowd.statuses, {201, 503})
+        verified = subprocess.run([EBB, "audit", "verify", self.where + "/.ebb/audit.jsonl"], timeout=PATIENCE_S,
+                                  stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True, check=False)
+        self.assertEqual(verified.returncode, OK, verified.stdout)
+        again = self.daemon()
+        self.assertLessEqual(set(crowd.answered), self.ids_of(again))
+        self.assertEqual(again.stop()[0], OK)
+
+    def test_a_kill_under_load_loses_nothing_and_completes_nothing_twice(self):
+        d = self.daemon("--load", APP, "--activity", PAID)
+        crowd = Crowd(d, clients=4)
+        self.until("orders", lambda: len(crowd.answered) >= 20)
+        d.process.kill()
+        crowd.join()
+        d.kill()
+        again = self.daemon("--load", APP, "--activity", PAID)
+        self.assertLessEqual(set(crowd.answered), self.ids_of(again))
+        some = crowd.answered[:10]
+        for one in some:
+            self.assertEqual(again.ask("POST", "/api/v1/instances/%s/signal" % one, {"name": "hurry"})[0], 202)
+        for one in some:
+            self.until("its end", lambda one=one: self.is_in(again, one, "Completed"))
+            events = again.ask("GET", "/api/v1/instances/%s/history" % one)[1]["events"]
+            kinds = [e["kind"] for e in events]
+            self.assertEqual(kinds.count("activity_completed"), 2, kinds)  # reserve, charge
+            self.assertEqual(len([k for k in kinds if "completed" in k and "activity" not in k]), 1, kinds)
+        self.assertEqual(again.stop()[0], OK)
+
+    def test_idle_connections_do_not_hold_it_up(self):
+        d = self.daemon()
+        idle = [socket.create_connection(("127.0.0.1", d.port)) for _ in range(50)]
+        begun = socket.create_connection(("127.0.0.1", d.port))
+        begun.sendall(b"GET /healthz HTTP/1.1\r\nhost: localhost\r\n")
+        self.assertEqual(d.ask("GET", "/healthz")[0], 200)
+        self.assertEqual(d.stop(), (OK, "", ""))
+        for s in [*idle, begun]:
+            s.close()
+
+
+class Refuses(WithDaemons):
+    def bad(self, expected, *args):
+        r = subprocess.run([EBB, "serve", *args], cwd=self.where, timeout=PATIENCE_S, stdout=subprocess.PIPE,
+                           stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((r.returncode, r.stdout), (USAGE, ""), r.stderr)
+        self.assertRegex(r.stderr, r"\Aebb: .*(%s)" % expected)
+
+    def test_help(self):
+        for option in "--help", "-h":
+            r = subprocess.run([EBB, "serve", option], stdout=subprocess.PIPE, text=True, check=True)
+            self.assertTrue(r.stdout.startswith("usage: ebb serve [--listen ADDRESS:PORT]"))
+
+    def test_arguments(self):
+        self.bad("unexpected argument '--port'", "--port", "1")
+        self.bad("unexpected argument 'web'; `ebb files DIR` serves files", "web")
+        self.bad("--store needs a value", "--store")
+        self.bad("--store is given twice", "--store", "lab:", "--store", "lab:")
+        self.bad("--activity takes NAME=COMMAND, not 'x'", "--activity", "x")
+        for address in "7070", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "::1:80", \
+                       "[::1]", "[127.0.0.1]:80", "127.0.0.1:+1", ":80", "127.0.0.1:80 ":
+            self.bad("--listen takes ADDRESS:PORT as ", "--listen", address)
+        self.assertEqual(os.listdir(self.where), [])
+
+    def test_what_can_not_be_used(self):
+        self.bad("'nosuch:x'", "--listen", "127.0.0.1:0", "--store", "nosuch:x")
+        self.bad("can't load", "--load", "nowhere.so")
+        self.bad("can't make the directory /proc/ebb", "--dir", "/proc/ebb")
+        self.bad("does not export ebb_app", "--listen", "127.0.0.1:0", "--load", EMPTY)
+        self.bad("host 'a:80' is not valid", "--listen", "127.0.0.1:0", "--host", "a:80")
+        token = Path(self.where) / ".ebb/token"
+        token.chmod(0o644)
+        self.bad("has mode 0644: others may use it", "--listen", "127.0.0.1:0")
+
+    def test_a_port_and_a_directory_in_use(self):
+        d = self.daemon()
+        self.bad("can't listen on 127.0.0.1 port %d" % d.port, "--dir", "other", "--listen", "127.0.0.1:%d" % d.port)
+        self.bad("another process has it; a second daemon needs a --dir of its own", "--listen", "127.0.0.1:0")
+        self.assertEqual(d.stop()[0], OK)
+
+
+if __name__ == "__main__":
+    EBB, APP, EMPTY = (str(Path(a).resolve()) for a in sys.argv[1:4])
+    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])

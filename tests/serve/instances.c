@@ -1,0 +1,214 @@
+/* Durable instances by the API: started, listed, shown, signalled, cancelled, terminated, reset, resumed. */
+#include "tests/support/serve_world.h"
+
+#include "durable/store.h"
+
+typedef struct awaited {
+    serve_world *s;
+    const char *path, *member, *value;
+} awaited;
+
+static bool has_come(void *arg) {
+    const awaited *a = arg;
+    return look(a->s, a->path) == 200 && strcmp(said(a->s, a->member), a->value) == 0;
+}
+
+static void until(serve_world *s, const char *path, const char *name, const char *value) {
+    loop_until(s->w, has_come, &(awaited){s, path, name, value});
+}
+
+static void start(serve_world *s, const char *name, const char *id) {
+    char body[200];
+    snprintf(body, sizeof body, "{\"name\":\"%s\",\"id\":\"%s\",\"input\":{\"seat\":4}}", name, id);
+    assert_int_equal(change(s, "/api/v1/instances", body), 201);
+}
+
+static void an_order_from_its_start_to_its_end(void **state) {
+    serve_world *s = *state;
+    start(s, "order", "order-7");
+    assert_string_equal(said(s, "id"), "order-7");
+    assert_int_equal(said_number(s, "input.seat"), 4);
+    until(s, "/api/v1/instances/order-7", "custom", "waits");
+    assert_string_equal(said(s, "state"), "Running");
+    assert_int_equal(
+        change(s, "/api/v1/instances/order-7/signal", "{\"name\":\"go\",\"body\":{\"paid\":true}}"), 202);
+    until(s, "/api/v1/instances/order-7", "state", "Completed");
+    assert_true(said_true(s, "output.paid"));
+    assert_int_equal(change(s, "/api/v1/instances/order-7/signal", "{\"name\":\"go\"}"), 404);
+    assert_string_equal(said(s, "error.code"), "no_such_instance");
+    assert_non_null(strstr(said(s, "error.message"), "order-7"));
+}
+
+static void a_start_is_idempotent_and_conflicts_are_named(void **state) {
+    serve_world *s = *state;
+    start(s, "order", "one");
+    start(s, "order", "one");
+    assert_int_equal(change(s, "/api/v1/instances", "{\"name\":\"order\",\"id\":\"one\",\"input\":1}"), 409);
+    assert_string_equal(said(s, "error.code"), "exists");
+    assert_int_equal(change(s, "/api/v1/instances", "{\"name\":\"order\"}"), 201);
+    assert_int_equal(strlen(said(s, "id")), 36);
+    assert_int_equal(look(s, "/api/v1/instances/none"), 404);
+}
+
+static void lists_are_filtered_and_paged(void **state) {
+    serve_world *s = *state;
+    char id[16], path[128];
+    for (int i = 0; i < 7; i++) {
+        snprintf(id, sizeof id, "a-%d", i);
+        start(s, "order", id);
+    }
+    start(s, "nobody", "b");
+    assert_int_equal(look(s, "/api/v1/instances?prefix=a-&most=3"), 200);
+    assert_int_equal(json_array_size(member(s->said, "instances")), 3);
+    assert_string_equal(said(s, "instances.0.id"), "a-0");
+    assert_string_equal(said(s, "next"), "a-2");
+    assert_null(member(s->said, "instances.0.input"));
+    snprintf(path, sizeof path, "/api/v1/instances?prefix=a-&most=5&after=%s", said(s, "next"));
+    assert_int_equal(look(s, path), 200);
+    assert_int_equal(json_array_size(member(s->said, "instances")), 4);
+    assert_true(json_is_null(member(s->said, "next")));
+    assert_int_equal(look(s, "/api/v1/instances?name=nobody"), 200);
+    assert_int_equal(json_array_size(member(s->said, "instances")), 1);
+    assert_int_equal(change(s, "/api/v1/instances/b/terminate", "{\"reason\":\"unknown\"}"), 202);
+    assert_int_equal(look(s, "/api/v1/instances?state=Terminated,Failed"), 200);
+    assert_int_equal(json_array_size(member(s->said, "instances")), 1);
+    assert_string_equal(said(s, "instances.0.text"), "unknown");
+}
+
+static bool has_two(void *world) {
+    serve_world *s = world;
+    return look(s, "/api/v1/instances/row/children") == 200 &&
+           json_array_size(member(s->said, "instances")) == 2;
+}
+
+static void children_are_found_whatever_their_names(void **state) {
+    serve_world *s = *state;
+    char path[200], *slash;
+    start(s, "row", "row");
+    loop_until(s->w, has_two, s);
+    snprintf(path, sizeof path, "/api/v1/instances/%s", said(s, "instances.0.id"));
+    assert_int_equal(strncmp(path, "/api/v1/instances/row/", 22), 0);
+    assert_int_equal(look(s, path), 404); /* a slash of a name is escaped */
+    char escaped[300] = "/api/v1/instances/";
+    for (slash = path + 18; *slash != 0; slash++) {
+        size_t n = strlen(escaped);
+        snprintf(escaped + n, sizeof escaped - n, *slash == '/' ? "%%2F" : "%c", *slash);
+    }
+    assert_int_equal(look(s, escaped), 200);
+    assert_string_equal(said(s, "parent"), "row");
+    assert_int_equal(look(s, "/api/v1/instances/row/children?tree=true"), 200);
+    assert_int_equal(json_array_size(member(s->said, "instances")), 3);
+    assert_string_equal(said(s, "instances.0.id"), "row");
+}
+
+static void a_history_is_paged_by_turns(void **state) {
+    serve_world *s = *state;
+    start(s, "order", "one");
+    until(s, "/api/v1/instances/one", "custom", "waits");
+    assert_int_equal(change(s, "/api/v1/instances/one/signal", "{\"name\":\"go\"}"), 202);
+    until(s, "/api/v1/instances/one", "state", "Completed");
+    assert_int_equal(look(s, "/api/v1/instances/one/history"), 200);
+    const size_t all = json_array_size(member(s->said, "events"));
+    assert_true(all >= 3);
+    assert_true(json_is_null(member(s->said, "next")));
+    assert_int_equal(said_number(s, "events.0.number"), 1);
+    assert_non_null(member(s->said, "events.0.event"));
+    assert_int_equal(look(s, "/api/v1/instances/one/history?most=1"), 200);
+    const size_t first = json_array_size(member(s->said, "events"));
+    assert_int_equal(said_number(s, "next"), 1);
+    assert_int_equal(look(s, "/api/v1/instances/one/history?after=1"), 200);
+    assert_int_equal(first + json_array_size(member(s->said, "events")), all);
+    assert_int_equal(look(s, "/api/v1/instances/none/history"), 404);
+}
+
+static void cancels_resets_and_resumes_say_what_they_refuse(void **state) {
+    serve_world *s = *state;
+    start(s, "order", "one");
+    until(s, "/api/v1/instances/one", "custom", "waits");
+    assert_int_equal(change(s, "/api/v1/instances/one/resume", NULL), 400);
+    assert_non_null(strstr(said(s, "error.message"), "one"));
+    assert_int_equal(change(s, "/api/v1/instances/one/cancel", "{\"reason\":\"sold out\"}"), 202);
+    until(s, "/api/v1/instances/one", "state", "Cancelled");
+    assert_string_equal(said(s, "text"), "sold out");
+    assert_int_equal(change(s, "/api/v1/instances/one/cancel", NULL), 404);
+    assert_int_equal(change(s, "/api/v1/instances/one/reset", "{\"event\":99}"), 400);
+    assert_int_equal(change(s, "/api/v1/instances/one/reset", "{\"event\":1}"), 202);
+    until(s, "/api/v1/instances/one", "state", "Running");
+    assert_int_equal(said_number(s, "execution"), 2);
+}
+
+static void many_are_cancelled_by_a_filter_and_never_for_lack_of_one(void **state) {
+    serve_world *s = *state;
+    char id[16];
+    for (int i = 0; i < 5; i++) {
+        snprintf(id, sizeof id, "a-%d", i);
+        start(s, "order", id);
+    }
+    start(s, "order", "b");
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"reason\":\"all\"}"), 400);
+    assert_string_equal(said(s, "error.code"), "no_filter");
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"all\":false}"), 400);
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"prefix\":\"a-\",\"dry_run\":true}"), 200);
+    assert_int_equal(said_number(s, "cancelled"), 5);
+    assert_true(said_true(s, "dry_run"));
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"prefix\":\"a-\"}"), 200);
+    assert_int_equal(said_number(s, "cancelled"), 5);
+    until(s, "/api/v1/instances/a-4", "state", "Cancelled");
+    until(s, "/api/v1/instances/b", "state", "Running");
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"all\":true}"), 200);
+    until(s, "/api/v1/instances/b", "state", "Cancelled");
+}
+
+static void what_is_nested_is_kept_and_lists_say_how_large_a_status_is(void **state) {
+    serve_world *s = *state;
+    char *body = malloc(20000);
+    assert_non_null(body);
+    size_t n = (size_t)sprintf(body, "{\"name\":\"order\",\"id\":\"deep\",\"input\":");
+    memset(body + n, '[', 60);
+    memset(body + n + 60, ']', 60);
+    memcpy(body + n + 120, "}", 2);
+    assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    free(body);
+    assert_int_equal(look(s, "/api/v1/instances/deep"), 200);
+    assert_true(json_is_array(member(s->said, "input")));
+    until(s, "/api/v1/instances/deep", "custom", "waits");
+    assert_int_equal(look(s, "/api/v1/instances"), 200);
+    assert_int_equal(said_number(s, "instances.0.custom_bytes"), strlen("\"waits\""));
+}
+
+static ebb__store_fault always(void *arg, uint64_t n, const ebb_provider_call *c) {
+    (void)arg;
+    (void)n;
+    (void)c;
+    return EBB__FAULT_BEFORE;
+}
+
+static void a_store_that_does_not_answer_is_named(void **state) {
+    static const ebb__store_faults faults = {.at = always};
+    serve_world *s = *state;
+    assert_int_equal(look(s, "/readyz"), 200);
+    ebb__store_set_faults(s->store, &faults);
+    assert_int_equal(look(s, "/readyz"), 503);
+    assert_string_equal(said(s, "error.code"), "store_unavailable");
+    assert_int_equal(look(s, "/healthz"), 200);
+    assert_int_equal(look(s, "/api/v1/instances"), 503);
+    assert_string_equal(said(s, "error.code"), "store_unavailable");
+    assert_int_equal(change(s, "/api/v1/instances", "{\"name\":\"order\"}"), 503);
+    ebb__store_set_faults(s->store, NULL);
+    assert_int_equal(look(s, "/readyz"), 200);
+}
+
+int main(void) {
+    const struct CMUnitTest tests[] = {
+        DURABLE(an_order_from_its_start_to_its_end),
+        DURABLE(a_start_is_idempotent_and_conflicts_are_named),
+        DURABLE(lists_are_filtered_and_paged),
+        DURABLE(children_are_found_whatever_their_names),
+        DURABLE(a_history_is_paged_by_turns),
+        DURABLE(cancels_resets_and_resumes_say_what_they_refuse),
+        DURABLE(many_are_cancelled_by_a_filter_and_never_for_lack_of_one),
+        DURABLE(a_store_that_does_not_answer_is_named),
+        DURABLE(what_is_nested_is_kept_and_lists_say_how_large_a_status_is),
+    };
+    return cmocka_run_group_tests(tests, NULL, NULL);
+}
