@@ -314,7 +314,7 @@ static ebb_status stranger_main(ebb_cx *cx, void *arg) {
         "x\nt\n",   "x\nT -1\n", "x\nw\n", "x\nzzz 1 2 3\n", "x\nt 99999999999999999999999\n",
         "x\ng 1\n", "x\nno end", "x\n\t\n"};
     ebb_store *s = open_url(cx, server.url);
-    told t = {.listener = {NULL, tell, &t}};
+    told t = {.listener = {.hint = tell, .arg = &t}};
     char sql[9000];
     (void)arg;
     wait_ready(cx, s);
