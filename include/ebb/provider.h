@@ -575,7 +575,8 @@ typedef struct ebb_provider_reset_call {
     size_t work_n;
     const ebb_provider_timer *timers;
     size_t timers_n;
-    const ebb_provider_message *messages; /* into its inbox, before those that are there; `at.seq` is ignored */
+    const ebb_provider_message
+        *messages; /* into its inbox, before those that are there; `at.seq` is ignored */
     size_t messages_n;
     const ebb_provider_value *values; /* all that there are from now on */
     size_t values_n;
