@@ -88,7 +88,7 @@ static ebb_provider_ack_turn_call *random_ack(ebb_store *s, ebb_provider_node no
 }
 
 static void start_pairs(ebb_cx *cx, ebb_store *s) {
-    char id[16];
+    char id[24];
     for (int i = 0; i < 2 * INSTANCES; i++) {
         snprintf(id, sizeof id, "%c-%d", i % 2 ? 'a' : 's', i / 2);
         ebb_provider_start_call *c = start_call(s, id);
@@ -99,7 +99,7 @@ static void start_pairs(ebb_cx *cx, ebb_store *s) {
 
 /* For all that have not ended. */
 static void signal_pairs(ebb_cx *cx, ebb_store *s) {
-    char id[16];
+    char id[24];
     for (int i = 0; i < 2 * INSTANCES; i++) {
         ebb_provider_send_call *c = new_call(s, EBB_PROVIDER_SEND);
         snprintf(id, sizeof id, "%c-%d", i % 2 ? 'a' : 's', i / 2);
@@ -218,7 +218,7 @@ static ebb_status bad_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, server.url);
     const ebb_provider_node node = join(cx, s, 600 * EBB_SECOND);
     ebb_future *f[MANY];
-    char id[16];
+    char id[24];
     const bool *has_bad = arg;
     ebb_provider_stats before, after;
     for (int i = 0; i < MANY; i++) {
@@ -267,7 +267,7 @@ enum { OF_EACH = 4, HOLDERS = 8, WORKS = OF_EACH * HOLDERS };
 /* Each of HOLDERS instances gets OF_EACH activities. */
 static void make_works(ebb_cx *cx, ebb_store *s, ebb_provider_node node) {
     ebb_provider_work work[OF_EACH];
-    char id[16];
+    char id[24];
     for (int i = 0; i < OF_EACH; i++) {
         work[i] = charge;
         work[i].activity = (uint64_t)i + 2;
