@@ -405,7 +405,7 @@ static void take_before(ebb__postgres_lane *l, const PGresult *r) {
     if (--l->skip > 0) return;
     if (ebb_provider_class_of(l->before) == EBB_PROVIDER_RETRYABLE) keep_claims(l->store);
     claims_free(l->store, &l->store->returning);
-    if (l->n == 0 && l->before == EBB_OK) ebb__postgres_kick(l->store);
+    if (l->n == 0 && (l->before == EBB_OK || l->queue.calls > 0)) ebb__postgres_kick(l->store);
 }
 
 static void end_or_undo(ebb__postgres_lane *l) {

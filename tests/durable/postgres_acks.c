@@ -324,7 +324,7 @@ static ebb_status works_main(ebb_cx *cx, void *arg) {
     (void)pg_ask(observer, "UPDATE ebb.inst SET state = 'Failed', ended = 1 WHERE id = 'holder-2'");
     ebb__store_stats(s, &before);
     for (int i = 0; i < WORKS; i++) {
-        const fate f = i % FATES;
+        const fate f = (fate)(i % FATES);
         meet_fate(&w->items[i], f);
         ebb_provider_ack_work_call *c = ack_work_call(s, node, &w->items[i], f == SILENT ? NULL : &message);
         if (f == STOLEN) c->token = ebb__token_new(ebb__store_host(s));
@@ -336,7 +336,7 @@ static ebb_status works_main(ebb_cx *cx, void *arg) {
         asked[i] = ebb__call_begin(cx, &c->call, EBB_SITE);
     }
     for (int i = 0; i < WORKS; i++) {
-        const fate f = i % FATES;
+        const fate f = (fate)(i % FATES);
         const bool ended = strcmp(w->items[i].id, "holder-2") == 0;
         const bool gone = f == CANCELLED || f == LAPSED || f == STOLEN;
         ebb_provider_ack_work_call *c = answer(cx, asked[i]);

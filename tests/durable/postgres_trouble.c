@@ -400,7 +400,7 @@ static ebb_status back_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, server.url);
     const ebb_provider_node node = join(cx, s, 600 * EBB_SECOND);
     ebb_future *f[LOST];
-    char id[16], sql[128];
+    char id[24], sql[128];
     (void)arg;
     for (int i = 0; i < LOST; i++) {
         snprintf(id, sizeof id, "back-%d", i);
