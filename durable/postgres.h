@@ -150,14 +150,19 @@ void ebb__postgres_put_floor(ebb__postgres *s, ebb__postgres_member *m, ebb__pos
 void ebb__postgres_get_floor(ebb__postgres *s, const ebb__postgres_member *m, const PGresult *r, int column,
                              uint64_t id);
 void ebb__postgres_floors_reset(ebb__postgres *s);
-/* A turn that touches its own instance alone, and two of them that one statement can commit. */
-bool ebb__postgres_is_plain(const ebb_provider_call *c);
-bool ebb__postgres_may_share(const ebb__postgres_member *a, const ebb__postgres_member *b);
-/* The parameters of the statement of n plain turns, which locks the instances `lock` first, and its answers. */
-void ebb__postgres_put_acks(ebb__postgres_args *a, const ebb__postgres_member *m, uint32_t n,
-                            const uint64_t *lock, size_t lock_n);
-void ebb__postgres_get_acks(ebb__postgres_member *m, uint32_t n, const PGresult *r);
-void ebb__postgres_say_fenced(ebb__postgres_member *m); /* of an ack of a turn */
+/* How calls of a batch share a statement: turns that touch their own instance alone, and ends of work. */
+typedef struct ebb__postgres_shared {
+    const char *name;
+    int columns, place; /* place: in a batch, the lower first */
+    /* Of n members. `lock`: the instances of the whole batch, if it is the first that is shared. */
+    void (*encode)(const ebb__postgres_member *m, uint32_t n, const uint64_t *lock, size_t lock_n,
+                   ebb__postgres_args *a);
+    void (*decode)(ebb__postgres *s, ebb__postgres_member *m, uint32_t n, const PGresult *r);
+    bool (*together)(const ebb_provider_call *a, const ebb_provider_call *b);
+} ebb__postgres_shared;
+const ebb__postgres_shared *ebb__postgres_shared_of(const ebb_provider_call *c); /* NULL: it has its own */
+void ebb__postgres_say_gone(ebb__postgres_member *m);                            /* of an ack of work */
+void ebb__postgres_say_fenced(ebb__postgres_member *m);                          /* of an ack of a turn */
 void ebb__postgres_tokens(ebb__postgres_args *a, const ebb_provider_token *tokens, size_t n);
 void ebb__postgres_keys(ebb__postgres_args *a, const uint64_t *keys, size_t n); /* keys NULL: NULL */
 void ebb__postgres_put_work(ebb__postgres_args *a, const ebb_provider_work *work, size_t n);

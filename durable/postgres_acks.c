@@ -1,4 +1,4 @@
-/* Turns that are committed many at once: which they are, what is sent, and what comes back. */
+/* Turns and ends of work that are committed many at once: which they are, what is sent, and what comes back. */
 #define _POSIX_C_SOURCE 200809L
 #include "durable/postgres.h"
 
@@ -8,16 +8,22 @@ static const ebb_provider_ack_turn_call *ack_of(const ebb__postgres_member *m) {
     return (const ebb_provider_ack_turn_call *)m->call;
 }
 
-bool ebb__postgres_is_plain(const ebb_provider_call *c) {
-    const ebb_provider_ack_turn_call *a = (const ebb_provider_ack_turn_call *)c;
-    return c->op == EBB_PROVIDER_ACK_TURN && a->node.id != 0 && a->done_n == 0 && a->cancelled_n == 0 &&
-           a->outgoing_n == 0 && a->values_n == 0 && a->next == NULL;
+static bool is_plain(const ebb_provider_ack_turn_call *a) {
+    return a->node.id != 0 && a->done_n == 0 && a->cancelled_n == 0 && a->outgoing_n == 0 &&
+           a->values_n == 0 && a->next == NULL;
 }
 
-bool ebb__postgres_may_share(const ebb__postgres_member *a, const ebb__postgres_member *b) {
-    return ebb__postgres_is_plain(a->call) && ebb__postgres_is_plain(b->call) &&
-           ack_of(a)->key != ack_of(b)->key && ack_of(a)->node.id == ack_of(b)->node.id &&
-           ack_of(a)->node.epoch == ack_of(b)->node.epoch;
+/* Of one node, and of different instances. */
+static bool turns_together(const ebb_provider_call *x, const ebb_provider_call *y) {
+    const ebb_provider_ack_turn_call *a = (const ebb_provider_ack_turn_call *)x;
+    const ebb_provider_ack_turn_call *b = (const ebb_provider_ack_turn_call *)y;
+    return a->key != b->key && a->node.id == b->node.id && a->node.epoch == b->node.epoch;
+}
+
+static bool works_together(const ebb_provider_call *a, const ebb_provider_call *b) {
+    (void)a;
+    (void)b;
+    return true;
 }
 
 /* ---- sent ----------------------------------------------------------------------------------------------------- */
@@ -142,8 +148,8 @@ static void put_work(args *a, const ebb__postgres_member *m, uint32_t n) {
     EACH_OF(a, EBB__OID_UUID, m, n, work_of(c), ebb__postgres_token, c->work[k].token);
 }
 
-void ebb__postgres_put_acks(args *a, const ebb__postgres_member *m, uint32_t n, const uint64_t *lock,
-                            size_t lock_n) {
+static void put_turns(const ebb__postgres_member *m, uint32_t n, const uint64_t *lock, size_t lock_n,
+                      args *a) {
     ebb__postgres_number(a, ack_of(m)->node.id);
     ebb__postgres_number(a, ack_of(m)->node.epoch);
     ebb__postgres_keys(a, lock, lock_n);
@@ -155,15 +161,56 @@ void ebb__postgres_put_acks(args *a, const ebb__postgres_member *m, uint32_t n, 
     put_work(a, m, n);
 }
 
-/* ---- answered ------------------------------------------------------------------------------------------------- */
+static const ebb_provider_ack_work_call *end_of(const ebb__postgres_member *m) {
+    return (const ebb_provider_ack_work_call *)m->call;
+}
 
-/* A row a member, in their order; the hints are in the first. */
-void ebb__postgres_get_acks(ebb__postgres_member *m, uint32_t n, const PGresult *r) {
+#define EACH_END(a, type, m, n, PUT, value)                                                                  \
+    do {                                                                                                     \
+        ebb__postgres_array((a), (type), (n));                                                               \
+        for (uint32_t i = 0; i < (n); i++) PUT((a), end_of(&(m)[i])->value);                                 \
+    } while (0)
+
+static void put_works(const ebb__postgres_member *m, uint32_t n, const uint64_t *lock, size_t lock_n,
+                      args *a) {
+    ebb__postgres_keys(a, lock, lock_n);
+    EACH_END(a, EBB__OID_INT8, m, n, ebb__postgres_number, key);
+    EACH_END(a, EBB__OID_INT8, m, n, ebb__postgres_number, execution);
+    EACH_END(a, EBB__OID_INT8, m, n, ebb__postgres_number, activity);
+    EACH_END(a, EBB__OID_UUID, m, n, ebb__postgres_token, token);
+    EACH_END(a, EBB__OID_UUID, m, n, ebb__postgres_token, ack_id);
+    EACH_END(a, EBB__OID_BYTEA, m, n, ebb__postgres_blob, message);
+}
+
+/* ---- answered: a row a member, in their order; the hints are in the first ------------------------------------- */
+
+static void get_hints(ebb__postgres_member *m, const PGresult *r) {
     bool whole = true;
+    m->hints = ebb__postgres_get_text(m->call, r, 0, 1, &whole);
+    if (!whole) m->hints = "l\n";
+}
+
+static void get_turns(ebb__postgres *s, ebb__postgres_member *m, uint32_t n, const PGresult *r) {
+    (void)s;
+    for (uint32_t i = 0; i < n; i++)
+        if (ebb__postgres_get_number(r, (int)i, 0) != 0) ebb__postgres_say_fenced(&m[i]);
+    get_hints(m, r);
+}
+
+static void get_works(ebb__postgres *s, ebb__postgres_member *m, uint32_t n, const PGresult *r) {
     for (uint32_t i = 0; i < n; i++) {
-        if (ebb__postgres_get_number(r, (int)i, 0) == 0) m[i].status = EBB_OK;
-        else ebb__postgres_say_fenced(&m[i]);
+        ebb_provider_ack_work_call *c = (ebb_provider_ack_work_call *)m[i].call;
+        if (ebb__postgres_get_number(r, (int)i, 0) != 0) ebb__postgres_say_gone(&m[i]);
+        c->dropped = ebb__postgres_get_bool(r, (int)i, 2);
+        s->stats.dropped += c->dropped;
     }
-    m[0].hints = ebb__postgres_get_text(m[0].call, r, 0, 1, &whole);
-    if (!whole) m[0].hints = "l\n";
+    get_hints(m, r);
+}
+
+const ebb__postgres_shared *ebb__postgres_shared_of(const ebb_provider_call *c) {
+    static const ebb__postgres_shared turns = {"ack_turns", 2, 0, put_turns, get_turns, turns_together};
+    static const ebb__postgres_shared works = {"ack_works", 3, 1, put_works, get_works, works_together};
+    if (c->op == EBB_PROVIDER_ACK_WORK) return &works;
+    if (c->op != EBB_PROVIDER_ACK_TURN) return NULL;
+    return is_plain((const ebb_provider_ack_turn_call *)c) ? &turns : NULL;
 }

@@ -112,14 +112,29 @@ static uint64_t key_of(const ebb_provider_call *c) {
     }
 }
 
-/* Plain turns first, since they share a statement, which locks the instances of all. Then by the instance whose row is locked,
- * so that two batches rarely wait for each other. */
+enum { ALONE = 9 };
+
+static int place_of(const ebb_provider_call *c) {
+    const ebb__postgres_shared *shared = ebb__postgres_shared_of(c);
+    return shared != NULL ? shared->place : ALONE;
+}
+
+static int compare(uint64_t a, uint64_t b) {
+    return a < b ? -1 : a > b;
+}
+
+/* Those that share a statement first: the first of these locks the instances of all. Then by the instance and the work whose
+ * rows are locked, so that two batches rarely wait for each other. */
 static int by_place(const void *a, const void *b) {
     const ebb_provider_call *x = ((const ebb__postgres_member *)a)->call;
     const ebb_provider_call *y = ((const ebb__postgres_member *)b)->call;
-    const bool plain = ebb__postgres_is_plain(x);
-    if (plain != ebb__postgres_is_plain(y)) return plain ? -1 : 1;
-    return key_of(x) < key_of(y) ? -1 : key_of(x) > key_of(y);
+    int order = place_of(x) - place_of(y);
+    if (order == 0) order = compare(key_of(x), key_of(y));
+    if (order != 0 || x->op != EBB_PROVIDER_ACK_WORK || y->op != EBB_PROVIDER_ACK_WORK) return order;
+    const ebb_provider_ack_work_call *v = (const ebb_provider_ack_work_call *)x;
+    const ebb_provider_ack_work_call *w = (const ebb_provider_ack_work_call *)y;
+    order = compare(v->execution, w->execution);
+    return order != 0 ? order : compare(v->activity, w->activity);
 }
 
 static void take_batch(ebb__postgres_lane *l) {
@@ -153,10 +168,13 @@ static size_t keys_of(const ebb__postgres_lane *l, uint64_t *keys) {
     return n;
 }
 
-/* How many members from `m` on one statement commits. */
+/* How many members from `m` on have one statement. */
 static uint32_t sharing(const ebb__postgres_member *m, uint32_t n) {
+    const ebb__postgres_shared *shared = ebb__postgres_shared_of(m->call);
     uint32_t shares = 1;
-    while (shares < n && ebb__postgres_may_share(&m[shares - 1], &m[shares])) shares++;
+    while (shared != NULL && shares < n && ebb__postgres_shared_of(m[shares].call) == shared &&
+           shared->together(m[shares - 1].call, m[shares].call))
+        shares++;
     return shares;
 }
 
@@ -165,14 +183,14 @@ static bool send_statement(ebb__postgres_lane *l, ebb__postgres_member *m, const
                            size_t keys_n) {
     ebb__postgres *s = l->store;
     const ebb__postgres_op *op = ebb__postgres_op_of(m->call->op);
-    const bool plain = ebb__postgres_is_plain(m->call);
+    const ebb__postgres_shared *shared = ebb__postgres_shared_of(m->call);
     ebb__postgres_args_clear(&s->args);
-    if (plain) ebb__postgres_put_acks(&s->args, m, m->shares, keys, keys_n);
+    if (shared != NULL) shared->encode(m, m->shares, keys, keys_n, &s->args);
     else op->encode(s, m, &s->args);
     if (s->args.failed) return true;
     s->stats.statements++;
     if (l->writes) s->stats.bytes += s->args.n;
-    return send_call(l, plain ? "ack_turns" : op->name);
+    return send_call(l, shared != NULL ? shared->name : op->name);
 }
 
 /* Calls for whose parameters there is no memory end at once. */
@@ -185,7 +203,7 @@ static bool send_batch(ebb__postgres_lane *l, bool sent) {
         ebb__postgres_member *m = &l->batch[i];
         m->shares = shares = sharing(m, n - i);
         l->store->args.failed = false;
-        sent = sent && send_statement(l, m, keys, keys_n);
+        sent = sent && send_statement(l, m, keys, l->statements == 0 ? keys_n : 0);
         const bool nomem = l->store->args.failed;
         for (uint32_t k = 0; k < shares; k++) {
             if (nomem) {
@@ -262,8 +280,10 @@ void ebb__postgres_lane_kick(ebb__postgres_lane *l) {
     l->head = l->broken = false;
     l->commit = EBB_OK;
     if (l->n > 0) sent = sent && send_durability(l);
-    if (l->n > 0) sent = send_batch(l, sent) && PQpipelineSync(l->conn.pg) == 1;
-    const uint32_t results = l->skip + l->head + l->statements + (l->n > 0);
+    if (l->n > 0) sent = send_batch(l, sent);
+    const uint32_t statements = l->head + l->statements; /* none, if there was no memory for any */
+    if (statements > 0) sent = sent && PQpipelineSync(l->conn.pg) == 1;
+    const uint32_t results = l->skip + (statements > 0 ? statements + 1 : 0);
     l->sending = false;
     if (results == 0) return;
     l->store->stats.round_trips++;
@@ -315,9 +335,11 @@ static bool has_shape(ebb__postgres_lane *l, ebb__postgres_member *m, const PGre
 
 static void take_answer(ebb__postgres_lane *l, ebb__postgres_member *m, const PGresult *r) {
     const ebb__postgres_op *op = ebb__postgres_op_of(m->call->op);
-    if (ebb__postgres_is_plain(m->call)) {
-        if (has_shape(l, m, r, "ack_turns", 2, (int)m->shares)) ebb__postgres_get_acks(m, m->shares, r);
-    } else if (has_shape(l, m, r, op->name, op->columns, op->rows)) op->decode(l->store, m, r);
+    const ebb__postgres_shared *shared = ebb__postgres_shared_of(m->call);
+    if (shared == NULL) {
+        if (has_shape(l, m, r, op->name, op->columns, op->rows)) op->decode(l->store, m, r);
+    } else if (has_shape(l, m, r, shared->name, shared->columns, (int)m->shares))
+        shared->decode(l->store, m, m->shares, r);
 }
 
 static void take_result(ebb__postgres_lane *l, const PGresult *r) {
@@ -388,7 +410,7 @@ static void take_before(ebb__postgres_lane *l, const PGresult *r) {
     if (--l->skip > 0) return;
     if (ebb_provider_class_of(l->before) == EBB_PROVIDER_RETRYABLE) keep_claims(l->store);
     claims_free(l->store, &l->store->returning);
-    if (l->n == 0 && l->before == EBB_OK) ebb__postgres_kick(l->store);
+    if (l->n == 0 && (l->before == EBB_OK || l->queue.calls > 0)) ebb__postgres_kick(l->store);
 }
 
 static void end_or_undo(ebb__postgres_lane *l) {

@@ -1,5 +1,5 @@
-/* The function that commits turns, many at once: see postgres_sql_turns.c. It is for turns that stay within their instance: no
- * messages to others, no values, no work that ends with them. Those have ack_turn, one by one.
+/* The functions that commit turns and ends of work, many at once: see postgres_sql_turns.c. Turns have to stay within their
+ * instance: no messages to others, no values, no work that ends with them. The others have ack_turn, one by one.
  *
  * Each step is one statement for all turns, so a turn of a batch costs the server a third of what it costs alone. Members have
  * different instances. Rows of a list name their member by its place. A member that is fenced is in none of the steps: it is
@@ -124,6 +124,39 @@ const char *const ebb__postgres_sql_acks[] = {
     "        AND x.ack = m.ack) THEN 0::bigint ELSE 1::bigint END, CASE WHEN m.place = 1 THEN h END\n"
     "    FROM unnest(p_key, p_execution, p_turn, p_ack) WITH ORDINALITY m(key, execution, turn, ack, place) "
     "ORDER BY m.place;\n"
+    "END $$",
+    "CREATE OR REPLACE FUNCTION ebb_v1.ack_works(\n"
+    "  p_lock bigint[], p_key bigint[], p_execution bigint[], p_act bigint[], p_token uuid[], p_ack uuid[],\n"
+    "  p_message bytea[])\n"
+    "RETURNS TABLE(o_status bigint, o_hints text, o_dropped boolean) LANGUAGE plpgsql\n"
+    "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$\n"
+    "DECLARE t bigint := ebb_v1.clock(); did bigint[]; told uuid[]; h text;\n"
+    "BEGIN\n"
+    "  PERFORM FROM ebb.inst WHERE key = ANY(p_lock) ORDER BY key FOR NO KEY UPDATE;\n"
+    "  WITH d AS (\n"
+    "    DELETE FROM ebb.work w USING unnest(p_key, p_execution, p_act, p_token) WITH ORDINALITY\n"
+    "        m(key, execution, act, token, place)\n"
+    "      WHERE w.inst = m.key AND w.execution = m.execution AND w.act = m.act AND w.token = m.token AND "
+    "w.until > t\n"
+    "      RETURNING m.place)\n"
+    "  SELECT coalesce(array_agg(d.place), '{}') INTO did FROM d;\n"
+    "  WITH n AS (\n"
+    "    INSERT INTO ebb.inbox(inst, seq, execution, kind, step, at, ack, body)\n"
+    "      SELECT m.key, nextval('ebb.number'), m.execution, 2, m.act, t, m.ack, m.message\n"
+    "        FROM unnest(p_key, p_execution, p_act, p_ack, p_message) WITH ORDINALITY\n"
+    "             m(key, execution, act, ack, message, place)\n"
+    "        JOIN ebb.inst i ON i.key = m.key AND i.execution = m.execution AND NOT ebb_v1.ended(i.state)\n"
+    "        WHERE m.message IS NOT NULL AND m.place = ANY(did) ORDER BY m.place RETURNING inst, ack),\n"
+    "  u AS (UPDATE ebb.inst i SET ready = t FROM (SELECT DISTINCT inst FROM n) x\n"
+    "    WHERE i.key = x.inst AND (i.ready IS NULL OR i.ready > t))\n"
+    "  SELECT coalesce(array_agg(n.ack), '{}'), string_agg(DISTINCT format(E't %s\\n', n.inst), '') INTO "
+    "told, h FROM n;\n"
+    "  RETURN QUERY SELECT CASE WHEN m.place = ANY(did)\n"
+    "      OR EXISTS (SELECT FROM ebb.inbox b WHERE b.inst = m.key AND b.ack = m.ack) THEN 0::bigint ELSE "
+    "2::bigint END,\n"
+    "      CASE WHEN m.place = 1 THEN h END,\n"
+    "      m.place = ANY(did) AND m.message IS NOT NULL AND m.ack <> ALL(told)\n"
+    "    FROM unnest(p_key, p_ack, p_message) WITH ORDINALITY m(key, ack, message, place) ORDER BY m.place;\n"
     "END $$",
     NULL,
 };

@@ -59,26 +59,11 @@ static void get_fetch(ebb__postgres *s, ebb__postgres_member *m, const PGresult 
     if (!whole) ebb__postgres_nomem(m);
 }
 
-static void put_ack(ebb__postgres *s, ebb__postgres_member *m, args *a) {
+void ebb__postgres_say_gone(ebb__postgres_member *m) {
     const ebb_provider_ack_work_call *c = (const ebb_provider_ack_work_call *)m->call;
-    (void)s;
-    ebb__postgres_number(a, c->key);
-    ebb__postgres_number(a, c->execution);
-    ebb__postgres_number(a, c->activity);
-    ebb__postgres_token(a, c->token);
-    ebb__postgres_token(a, c->ack_id);
-    ebb__postgres_blob(a, c->message);
-}
-
-static void get_ack(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
-    ebb_provider_ack_work_call *c = (ebb_provider_ack_work_call *)m->call;
-    if (ebb__postgres_outcome(s, m, r)) {
-        c->dropped = ebb__postgres_get_bool(r, 0, 2);
-        s->stats.dropped += c->dropped;
-    } else
-        ebb__postgres_say(m, m->status, "activity %llu of execution %llu of instance %llu is not held",
-                          (unsigned long long)c->activity, (unsigned long long)c->execution,
-                          (unsigned long long)c->key);
+    ebb__postgres_say(m, EBB_ERR_GONE, "activity %llu of execution %llu of instance %llu is not held",
+                      (unsigned long long)c->activity, (unsigned long long)c->execution,
+                      (unsigned long long)c->key);
 }
 
 static void put_abandon(ebb__postgres *s, ebb__postgres_member *m, args *a) {
@@ -95,6 +80,6 @@ static void get_abandon(ebb__postgres *s, ebb__postgres_member *m, const PGresul
 
 const ebb__postgres_op ebb__postgres_work_ops[] = {
     [EBB_PROVIDER_FETCH_WORK] = {"fetch_work", true, 14, 1, put_fetch, get_fetch},
-    [EBB_PROVIDER_ACK_WORK] = {"ack_work", true, 3, 0, put_ack, get_ack},
+    [EBB_PROVIDER_ACK_WORK] = {"ack_works", true, 3, 1, NULL, NULL}, /* always shared */
     [EBB_PROVIDER_ABANDON_WORK] = {"abandon_work", true, 2, 0, put_abandon, get_abandon},
 };

@@ -1,5 +1,5 @@
 /* Turns that share a statement on PostgreSQL end as they would alone: the same random turns are committed by both functions of the
- * server, and every table is compared. What fails in a shared statement is one call. */
+ * server, and every table is compared. So do ends of work. What fails in a shared statement is one call. */
 #include "tests/durable/postgres_world.h"
 
 enum { INSTANCES = 24, ROUNDS = 12 };
@@ -88,7 +88,7 @@ static ebb_provider_ack_turn_call *random_ack(ebb_store *s, ebb_provider_node no
 }
 
 static void start_pairs(ebb_cx *cx, ebb_store *s) {
-    char id[16];
+    char id[24];
     for (int i = 0; i < 2 * INSTANCES; i++) {
         snprintf(id, sizeof id, "%c-%d", i % 2 ? 'a' : 's', i / 2);
         ebb_provider_start_call *c = start_call(s, id);
@@ -99,7 +99,7 @@ static void start_pairs(ebb_cx *cx, ebb_store *s) {
 
 /* For all that have not ended. */
 static void signal_pairs(ebb_cx *cx, ebb_store *s) {
-    char id[16];
+    char id[24];
     for (int i = 0; i < 2 * INSTANCES; i++) {
         ebb_provider_send_call *c = new_call(s, EBB_PROVIDER_SEND);
         snprintf(id, sizeof id, "%c-%d", i % 2 ? 'a' : 's', i / 2);
@@ -218,7 +218,7 @@ static ebb_status bad_main(ebb_cx *cx, void *arg) {
     ebb_store *s = open_url(cx, server.url);
     const ebb_provider_node node = join(cx, s, 600 * EBB_SECOND);
     ebb_future *f[MANY];
-    char id[16];
+    char id[24];
     const bool *has_bad = arg;
     ebb_provider_stats before, after;
     for (int i = 0; i < MANY; i++) {
@@ -260,11 +260,127 @@ static void one_that_fails_in_a_shared_statement_leaves_the_others_as_they_are(v
     wipe();
 }
 
+/* ---- ends of work ----------------------------------------------------------------------------------------------- */
+
+enum { OF_EACH = 4, HOLDERS = 8, WORKS = OF_EACH * HOLDERS };
+
+/* Each of HOLDERS instances gets OF_EACH activities. */
+static void make_works(ebb_cx *cx, ebb_store *s, ebb_provider_node node) {
+    ebb_provider_work work[OF_EACH];
+    char id[24];
+    for (int i = 0; i < OF_EACH; i++) {
+        work[i] = charge;
+        work[i].activity = (uint64_t)i + 2;
+    }
+    for (int i = 0; i < HOLDERS; i++) {
+        snprintf(id, sizeof id, "holder-%d", i);
+        (void)start(cx, s, id);
+    }
+    ebb_provider_fetch_turns_call *f = fetch_pairs(cx, s, node);
+    for (size_t i = 0; i < f->items_n; i++) {
+        ebb_provider_ack_turn_call *c = ack_call(s, node, &f->items[i]);
+        c->work = work;
+        c->work_n = OF_EACH;
+        end_call(ask(cx, c), EBB_OK);
+    }
+    end_call(f, EBB_OK);
+}
+
+static ebb_provider_fetch_work_call *fetch_works(ebb_cx *cx, ebb_store *s, ebb_provider_node node) {
+    static const ebb_provider_queue queue = {"charge", WORKS};
+    ebb_provider_fetch_work_call *c = new_call(s, EBB_PROVIDER_FETCH_WORK);
+    c->node = node;
+    c->queues = &queue;
+    c->queues_n = 1;
+    c->most = WORKS;
+    c->lease = 600 * EBB_SECOND;
+    c = ask(cx, c);
+    assert_int_equal(c->call.status, EBB_OK);
+    assert_int_equal(c->items_n, WORKS);
+    return c;
+}
+
+/* What has happened to an activity before its end is acknowledged. */
+typedef enum fate { FINE, CANCELLED, LAPSED, STOLEN, SILENT, TWICE, FATES } fate;
+
+static void meet_fate(const ebb_provider_work_item *item, fate f) {
+    char sql[256];
+    snprintf(sql, sizeof sql,
+             f == CANCELLED ? "DELETE FROM ebb.work WHERE inst = %" PRIu64 " AND act = %" PRIu64
+                            : "UPDATE ebb.work SET until = 1 WHERE inst = %" PRIu64 " AND act = %" PRIu64,
+             item->key, item->activity);
+    if (f == CANCELLED || f == LAPSED) (void)pg_ask(observer, sql);
+}
+
+static ebb_status works_main(ebb_cx *cx, void *arg) {
+    static const ebb_blob message = {"charged", 7};
+    ebb_store *s = open_url(cx, server.url);
+    const ebb_provider_node node = join(cx, s, 600 * EBB_SECOND);
+    ebb_future *asked[WORKS], *again[WORKS] = {NULL};
+    ebb_provider_stats before, after;
+    (void)arg;
+    make_works(cx, s, node);
+    ebb_provider_fetch_work_call *w = fetch_works(cx, s, node);
+    (void)pg_ask(observer, "UPDATE ebb.inst SET state = 'Failed', ended = 1 WHERE id = 'holder-2'");
+    ebb__store_stats(s, &before);
+    for (int i = 0; i < WORKS; i++) {
+        const fate f = (fate)(i % FATES);
+        meet_fate(&w->items[i], f);
+        ebb_provider_ack_work_call *c = ack_work_call(s, node, &w->items[i], f == SILENT ? NULL : &message);
+        if (f == STOLEN) c->token = ebb__token_new(ebb__store_host(s));
+        if (f == TWICE) {
+            ebb_provider_ack_work_call *d = ack_work_call(s, node, &w->items[i], &message);
+            d->ack_id = c->ack_id;
+            again[i] = ebb__call_begin(cx, &d->call, EBB_SITE);
+        }
+        asked[i] = ebb__call_begin(cx, &c->call, EBB_SITE);
+    }
+    for (int i = 0; i < WORKS; i++) {
+        const fate f = (fate)(i % FATES);
+        const bool ended = strcmp(w->items[i].id, "holder-2") == 0;
+        const bool gone = f == CANCELLED || f == LAPSED || f == STOLEN;
+        ebb_provider_ack_work_call *c = answer(cx, asked[i]);
+        if (f != TWICE || !ended) { /* of two, the one that finds no message is gone */
+            assert_int_equal(c->dropped, ended && f != SILENT && !gone);
+            end_call(c, gone ? EBB_ERR_GONE : EBB_OK);
+            if (again[i] != NULL) end_call(answer(cx, again[i]), EBB_OK);
+            continue;
+        }
+        ebb_provider_ack_work_call *d = answer(cx, again[i]);
+        assert_true(c->dropped != d->dropped);
+        assert_int_equal(c->call.status + d->call.status, EBB_ERR_GONE);
+        ebb__call_free(&c->call);
+        ebb__call_free(&d->call);
+    }
+    ebb__store_stats(s, &after);
+    print_message("%d ends of work: %" PRIu64 " statements\n", WORKS, after.statements - before.statements);
+    assert_in_range(after.statements - before.statements, 1, 3);
+    end_call(w, EBB_OK);
+    leave(cx, s, node);
+    close_store(cx, s);
+    return EBB_OK;
+}
+
+static void ends_of_work_that_share_a_statement_have_each_their_own_answer(void **state) {
+    assert_int_equal(run_fiber(*state, works_main, NULL), EBB_OK);
+    /* Messages: of those that were fine or acknowledged twice, once each, and none of holder-2. */
+    assert_string_equal(
+        pg_ask(observer, "SELECT string_agg(substr(id, 8) || ':' || acts, ' ' ORDER BY id) FROM (SELECT i.id,"
+                         " string_agg(b.step::text, ',' ORDER BY b.seq) AS acts FROM ebb.inbox b JOIN "
+                         "ebb.inst i ON i.key = b.inst"
+                         " AND i.ready = b.at GROUP BY i.id) x"),
+        "0:2 1:3,4 3:2 4:3,4 5:5 6:2 7:3,4");
+    assert_string_equal(pg_ask(observer, "SELECT count(*) FROM ebb.work"),
+                        "10"); /* that have lapsed, or were stolen */
+    wipe();
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(turns_that_share_a_statement_end_as_they_would_alone),
         ON_A_LOOP(the_turns_of_a_batch_are_one_statement),
         ON_A_LOOP(one_that_fails_in_a_shared_statement_leaves_the_others_as_they_are),
+        ON_A_LOOP(ends_of_work_that_share_a_statement_have_each_their_own_answer),
     };
     return RUN_ON_POSTGRES(tests);
 }

@@ -85,7 +85,7 @@ static ebb_status end_all(ebb_cx *cx, void *arg) {
 static ebb_status pooled_main(ebb_cx *cx, void *arg) {
     part p[2] = {{.store = open_pooled(cx)}, {.store = open_pooled(cx)}};
     ebb_future *f[2];
-    char id[16];
+    char id[24];
     (void)arg;
     for (int i = 0; i < 2; i++) p[i].node = join(cx, p[i].store, 600 * EBB_SECOND);
     for (int i = 0; i < INSTANCES; i++) {
