@@ -51,8 +51,10 @@ void ebb__hints_add(ebb__hints *h, const ebb_provider_hint *hint) {
     const bool posts = !h->waits;
     h->waits = true;
     (void)pthread_mutex_unlock(&h->lock);
-    if (posts && !ebb__post(h->heap, &h->posted))
-        h->waits = false; /* the runtime was freed: nobody listens */
+    if (!posts || ebb__post(h->heap, &h->posted)) return;
+    (void)pthread_mutex_lock(&h->lock); /* the runtime was freed: nobody listens */
+    h->waits = false;
+    (void)pthread_mutex_unlock(&h->lock);
 }
 
 static void tell_list(ebb__hints *h, ebb__hint_listener *first, const ebb_provider_hint *hint) {
