@@ -260,8 +260,9 @@ static void activity_over(ebb_activity *a) {
     unlink_activity(a);
     a->of->running--;
     w->stats.running--;
+    /* Its place is worth a look only if one may have been missing. */
+    w->look_for_work |= a->of->opts.at_once != 0 || w->work_suspects || w->work_alone;
     w->work_alone &= w->stats.running > 0;
-    w->look_for_work = true;
     ebb__worker_wake(w, &w->claimer);
     ebb__worker_wake(w, &w->main);
     activity_free(a);
@@ -413,10 +414,9 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
         if (st != EBB_CANCELLED) w->stats.retried++;
         return ebb_now(cx) + EBB_SECOND;
     }
-    const bool full = c->items_n > 0 && c->items_n == c->most;
     w->work_alone = c->suspects && c->items_n == 1 && c->items[0].attempts > 1;
     w->work_suspects = c->suspects_wait && !c->suspects;
-    if (w->work_suspects || full) w->look_for_work = true;
+    if (w->work_suspects || c->items_n > 0) w->look_for_work = true; /* until there is nothing */
     start_all(cx, w, c);
     const uint64_t again = ebb__worker_again(cx, w, c->again);
     ebb__call_free(&c->call);
