@@ -161,6 +161,10 @@ void *ebb__call_room(ebb_provider_call *c, size_t n) {
     return at;
 }
 
+void ebb__call_nomem(ebb_provider_call *c) {
+    c->host->nomem = true;
+}
+
 const char *ebb__call_text(ebb_provider_call *c, const char *text) {
     if (text == NULL || *text == 0) return "";
     const size_t n = strlen(text);

@@ -133,7 +133,7 @@ static ebb_blob encoded(ebb_provider_call *c, ebb_allocator a, const ebb__event 
     const ebb_blob body = ebb__event_encode(&arena, e);
     ebb_blob copy = {NULL, 0};
     if (body.at != NULL) copy = ebb__call_blob(c, body);
-    else (void)ebb__call_room(c, SIZE_MAX / 2); /* the begin fails with EBB_ERR_NOMEM */
+    else ebb__call_nomem(c); /* the begin fails with EBB_ERR_NOMEM */
     ebb__arena_free(&arena);
     return copy;
 }

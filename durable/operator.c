@@ -50,7 +50,7 @@ static ebb_future *begin(ebb_cx *cx, ebb_store *s, const char *id, const operati
 
 static ebb_blob encoded(ebb__client_op *op, ebb_provider_call *c, const ebb__event *e) {
     const ebb_blob body = ebb__event_encode(&op->arena, e);
-    if (body.at == NULL) (void)ebb__call_room(c, SIZE_MAX / 2); /* the begin fails with EBB_ERR_NOMEM */
+    if (body.at == NULL) ebb__call_nomem(c); /* the begin fails with EBB_ERR_NOMEM */
     return body.at != NULL ? ebb__call_blob(c, body) : body;
 }
 
@@ -121,7 +121,7 @@ static ebb_provider_ack_turn_call *last_ack(operation *o, const ebb_provider_ins
     }
     if (outgoing != NULL && *row->parent != 0)
         outgoing[a->outgoing_n++] = end_of(&o->op, &a->call, row->parent);
-    if (a->body.at == NULL) (void)ebb__call_room(&a->call, SIZE_MAX / 2);
+    if (a->body.at == NULL) ebb__call_nomem(&a->call);
     return a;
 }
 

@@ -90,6 +90,7 @@ typedef struct ebb__call_gate {
 void *ebb__call_new(ebb__call_gate *g, ebb_provider_op op);
 /* Memory of the call, for what it asks. NULL: no memory; begin then fails with EBB_ERR_NOMEM, so that callers check once. */
 void *ebb__call_room(ebb_provider_call *c, size_t n);
+void ebb__call_nomem(ebb_provider_call *c);                         /* as if there had been none */
 const char *ebb__call_text(ebb_provider_call *c, const char *text); /* a copy; NULL is "" */
 ebb_blob ebb__call_blob(ebb_provider_call *c, ebb_blob b);          /* a copy */
 /* Ends the pauses: `closed` is set, and these calls end as they last did. */

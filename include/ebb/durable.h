@@ -110,7 +110,8 @@ typedef struct ebb_store_opts {
 } ebb_store_opts;
 
 /* Opens a store and, unless it may not, makes or upgrades its schema. The value: ebb_store_of. The store belongs to
- * the region of cx, which closes it after its tasks and futures have ended; discarding the value closes it too, so
+ * the region of cx, which closes it after its tasks and futures have ended (ebb_runtime_free does not: of a store that is
+ * open then, memory, threads and the lock of a file stay with the process); discarding the value closes it too, so
  * do not discard the value of a store that was closed. A cancel gives up the attempt. The future fails with
  *   EBB_ERR_INVALID      no URL, or one that is not valid; ebb_durable_error names the part
  *   EBB_ERR_BUSY         SQLite: another process owns the file, and `client` is not set (loops of one process share it)
@@ -159,7 +160,7 @@ typedef struct ebb_worker_opts {
  * ebb_worker_begin. It is freed when its region has closed; the store must be open until then, so open both in one
  * region. What ends it:
  *   close   it claims no more turns and no more activities, but those of instances that a unit of work of this runtime
- *           waits for (ebb_instance_wait). Fibers of orchestrations are discarded, which runs no code. Activities go on,
+ *           waits for (ebb_instance_wait on this store). Fibers of orchestrations are discarded, which runs no code. Activities go on,
  *           those with `handover` excepted, which are cancelled with SHUTDOWN now and visible to others at once
  *   cancel  activities are cancelled (ebb_activity_reason has the kind), and their rows are visible to others at once
  *   end     its lease is expired: another worker has its work within a second
@@ -465,8 +466,8 @@ const ebb_instance_info *ebb_instance_info_of(const ebb_value *v);
 #define ebb_instance_status(cx, s, id) ebb_instance_status_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_status_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* Completes when the instance has ended, in whatever way: look at `state`. Else as a status. EBB_ERR_SUSPENDED: it is
- * suspended, so nobody can say when. In a unit of work it keeps a worker of this runtime that is closing at the
- * instance. */
+ * suspended, so nobody can say when. In a unit of work it keeps a worker of this store that is closing at the instance,
+ * but not at others that this one waits for. EBB_ERR_CLOSED: the store was closed meanwhile. */
 #define ebb_instance_wait(cx, s, id) ebb_instance_wait_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* The value of a key. ebb_blob_of reads it. EBB_ERR_UNKNOWN_INSTANCE; a key that is not there has `at` NULL. */
@@ -552,8 +553,7 @@ typedef struct ebb_history_event {
 } ebb_history_event;
 /* The events of an execution (0: the last), turn by turn: at most `most` turns (0: all) after turn `after`. The value:
  * ebb_history_of, valid as long as the value. EBB_ERR_UNKNOWN_INSTANCE. EBB_ERR_INVALID: there is no such execution.
- * EBB_ERR_CORRUPT: a row is damaged;
- * ebb_durable_error names it. EBB_ERR_VERSION: a later Ebb wrote it. */
+ * EBB_ERR_CORRUPT: a row is damaged; ebb_durable_error names it. EBB_ERR_VERSION: a later Ebb wrote it. */
 typedef struct ebb_history_opts {
     uint32_t size; /* sizeof(ebb_history_opts) of the caller; 0: this one */
     uint64_t execution, after;

@@ -256,6 +256,56 @@ static void a_history_is_json_and_verified(void **state) {
                      EBB_ERR_UNKNOWN_INSTANCE);
 }
 
+enum { WAIT = 6, PRUNE = 7, OPERATIONS = 12 };
+
+static ebb_future *operate(durable *d, int which) {
+    ebb_cx *cx = d->world->host;
+    const ebb_instance_filter f = {.prefix = "a"};
+    const ebb_start_opts start = {.id = "c", .name = "echoes", .input = ebb_blob_text("8")};
+    switch (which) {
+    case 0: return ebb_instance_history(cx, d->store, "a", &(ebb_history_opts){.verify = true});
+    case 1: return ebb_instance_list(cx, d->store, &f);
+    case 2: return ebb_instance_cancel_all(cx, d->store, &f, &(ebb_bulk_opts){.dry_run = true});
+    case 3: return ebb_instance_status(cx, d->store, "a");
+    case 4: return ebb_instance_reset(cx, d->store, "a", 1);
+    case 5: return ebb_instance_terminate(cx, d->store, "a", "enough");
+    case WAIT: return ebb_instance_wait(cx, d->store, "a");
+    case PRUNE: return ebb_instance_prune(cx, d->store, &f, NULL);
+    case 8: return ebb_instance_start(cx, d->store, &start);
+    case 9: return ebb_instance_signal(cx, d->store, &(ebb_signal_opts){.name = "go", .start = &start});
+    case 10: return ebb_instance_cancel(cx, d->store, "b", "enough");
+    default: return ebb_instance_get(cx, d->store, "b", "key");
+    }
+}
+
+/* They fail with EBB_ERR_NOMEM, or have succeeded, and nothing is used that is gone. */
+static void operations_bear_failed_allocations(void **state) {
+    (void)state;
+    for (int which = 0; which < OPERATIONS; which++) {
+        bool failed = true;
+        for (uint64_t n = 1; failed; n++) {
+            world *w = world_new(NULL, false);
+            durable *d = world_of((void **)&w);
+            durable_start(d, "a", "echoes", "7");
+            durable_start(d, "b", "echoes", "7");
+            durable_pass(d, 2 * EBB_SECOND);
+            ebb_region_cancel(w->host, ebb_worker_region(d->worker), EBB_CANCEL_USER, "");
+            durable_pass(d, EBB_SECOND);
+            if (which == WAIT || which == PRUNE) assert_int_equal(durable_await(d, operate(d, 5)), EBB_OK);
+            w->memory.fail_at = w->memory.calls + n;
+            ebb_future *f = operate(d, which);
+            durable_pass(d, 2 * EBB_SECOND);
+            failed = w->memory.failures > 0;
+            w->memory.fail_at = 0;
+            durable_pass(d, 2 * EBB_SECOND);
+            const ebb_status st = ebb_await(w->host, f, NULL);
+            assert_true(st == EBB_OK || (failed && st == EBB_ERR_NOMEM));
+            world_end(w);
+            assert_true(n < 500);
+        }
+    }
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(terminate_runs_no_code_and_deletes_everything),
@@ -266,6 +316,7 @@ int main(void) {
         IN_WORLD(a_delete_leaves_nothing),
         IN_WORLD(many_are_listed_cancelled_and_pruned),
         IN_WORLD(a_history_is_json_and_verified),
+        cmocka_unit_test(operations_bear_failed_allocations),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -1,4 +1,5 @@
 /* A worker over the lab store: from a start to the end, by way of activities, timers, signals and children. */
+#include "durable/worker.h"
 #include "tests/support/durable_world.h"
 
 static ebb_status two(ebb_orch *o, ebb_blob in, ebb_blob *out) {
@@ -403,6 +404,38 @@ static void handover_is_cancelled_by_the_close(void **state) {
                      EBB_OK); /* nobody holds it */
 }
 
+static ebb_status races(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    size_t won;
+    (void)out;
+    ebb_step race[] = {ebb_orch_call(o, "hang", in, NULL), ebb_orch_timer(o, 2 * EBB_SECOND)};
+    ebb_status st = ebb_orch_select(o, 2, race, &won);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_event(o, "go"), NULL) : st;
+}
+
+/* The worker of the activity hears nothing of the other's commits: the next renewal, after a third of the lease. */
+static void without_hints_a_renewal_tells_that_a_row_is_gone(void **state) {
+    durable *d = durable_new(*state, NULL);
+    ebb_worker *other = durable_open(d, NULL);
+    assert_int_equal(ebb_worker_orch(other, "races", 1, races), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    assert_int_equal(ebb_worker_begin(other), EBB_OK);
+    durable_start(d, "a", "races", "7");
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(d->started, 1);
+    ebb__store_unlisten(d->store, &d->worker->listener);
+    durable_pass(d, 4 * EBB_SECOND);
+    assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
+    assert_int_equal(d->cancelled, 0);
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_int_equal(d->cancelled, 1);
+    assert_int_equal(d->kind, EBB_CANCEL_LEASE_LOST); /* absence is all that is known */
+    assert_int_equal(d->ended, 1);
+    assert_int_equal(durable_stats(d).late_acks, 1);
+    assert_non_null(strstr(d->log, "ended after its cancel"));
+    assert_int_equal(d->warnings + d->errors, 0);
+    assert_string_equal(durable_state(d, "a"), "Running");
+}
+
 /* ---- faults of the store ------------------------------------------------------------------------------------------------ */
 
 typedef struct faulty {
@@ -561,6 +594,7 @@ int main(void) {
         IN_WORLD(a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for),
         IN_WORLD(a_close_gives_instances_back_before_its_activities_have_ended),
         IN_WORLD(a_wait_ends_with_the_store),
+        IN_WORLD(without_hints_a_renewal_tells_that_a_row_is_gone),
         IN_WORLD(handover_is_cancelled_by_the_close),
         cmocka_unit_test(a_call_that_fails_or_whose_answer_is_lost_changes_nothing),
         IN_WORLD(a_store_that_is_away_for_less_than_the_lease_cancels_nothing),

@@ -18,6 +18,8 @@ PROGRAMS = {}
 # What each program has to print, as an expression for each line.
 SAYS = {
     "bridge": ["EBB_OK: 5050"],
+    "durable": ["seat Oslo", "transfer USER", "give-back Oslo", "trip-7: Cancelled in execution 1, it rains",
+                "expense-9: Completed in execution 1, yes", 'nightly: Completed in execution 3, "printed"'],
     "ends": ["first: EBB_OK 0", "workflow: FINALIZED", "3 dropped, the others are 3", "level 5: EBB_OK"],
     "faults": ["faults: 300 schedules hold"],
     "http": ["200: 6 bytes", "count: EBB_OK", "hang: EBB_TIMEOUT"],
