@@ -131,6 +131,7 @@ typedef struct ebb_provider_hint {
     ebb_cancel_kind cause;
     uint64_t key, execution, activity;
     const char *queue;
+    uint64_t committed; /* of GONE: when, by the boot clock of the host; 0: not known here */
 } ebb_provider_hint;
 
 /* What a provider is given by the layer above; valid from open to the end of close. */
@@ -575,7 +576,8 @@ typedef struct ebb_provider_reset_call {
     size_t work_n;
     const ebb_provider_timer *timers;
     size_t timers_n;
-    const ebb_provider_message *messages; /* into its inbox, before those that are there; `at.seq` is ignored */
+    const ebb_provider_message
+        *messages; /* into its inbox, before those that are there; `at.seq` is ignored */
     size_t messages_n;
     const ebb_provider_value *values; /* all that there are from now on */
     size_t values_n;
