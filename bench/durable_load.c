@@ -204,7 +204,9 @@ static void drive_all(ebb_cx *cx, session *s) {
     out->calls = load->parallel ? PARALLEL : SEQUENCE;
     out->turns = (double)(after.turns - before.turns) / load->runs;
     const double fixed = (double)(had.statements - none.statements) / EMPTY;
-    out->statements = ((double)(has.statements - had.statements) / load->runs - fixed) / out->calls;
+    const double step = ((double)(has.statements - had.statements) / load->runs - fixed) / out->calls;
+    out->statements =
+        (double)(int)(step * 100 + 0.5) / 100; /* the store's clock is written twice a second, too */
     out->members = (double)(has.members - had.members) / (double)(has.commits - had.commits);
     qsort(out->latency, load->runs, sizeof out->latency[0], by_time);
 }

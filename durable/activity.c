@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "base/alloc.h"
+#include "base/hash.h"
 #include "durable/event.h"
 #include "durable/run.h"
 #include "durable/worker.h"
@@ -94,9 +95,15 @@ bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *
     return w->stats.running < w->opts.activities && places_of(w, r) > 0;
 }
 
-ebb_activity *ebb__activity_find(const ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number) {
-    ebb_activity *a = w->activities;
-    while (a != NULL && (a->key != key || a->execution != execution || a->number != number)) a = a->next;
+/* A worker may have 10,000 of them, and all may be cancelled at once. */
+static ebb_activity **list_of(ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number) {
+    const uint64_t hash = ebb__hash_word(ebb__hash_word(key ^ execution << 48) ^ number);
+    return &w->activities_by_number[hash % EBB__ACTIVITY_LISTS];
+}
+
+ebb_activity *ebb__activity_find(ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number) {
+    ebb_activity *a = *list_of(w, key, execution, number);
+    while (a != NULL && (a->key != key || a->execution != execution || a->number != number)) a = a->next_like;
     return a;
 }
 
@@ -213,11 +220,25 @@ static void finish(ebb_cx *cx, ebb_activity *a) {
 
 /* ---- the supervisor ------------------------------------------------------------------------------------------------------------------- */
 
+static void link_activity(ebb_activity *a) {
+    ebb_worker *w = a->worker;
+    ebb_activity **like = list_of(w, a->key, a->execution, a->number);
+    a->next = w->activities;
+    if (a->next != NULL) a->next->prev = a;
+    w->activities = a;
+    a->next_like = *like;
+    if (a->next_like != NULL) a->next_like->prev_like = a;
+    *like = a;
+}
+
 static void unlink_activity(ebb_activity *a) {
     ebb_worker *w = a->worker;
     if (a->prev != NULL) a->prev->next = a->next;
     else w->activities = a->next;
     if (a->next != NULL) a->next->prev = a->prev;
+    if (a->prev_like != NULL) a->prev_like->next_like = a->next_like;
+    else *list_of(w, a->key, a->execution, a->number) = a->next_like;
+    if (a->next_like != NULL) a->next_like->prev_like = a->prev_like;
 }
 
 static void activity_free(ebb_activity *a) {
@@ -239,8 +260,9 @@ static void activity_over(ebb_activity *a) {
     unlink_activity(a);
     a->of->running--;
     w->stats.running--;
+    /* Its place is worth a look only if one may have been missing. */
+    w->look_for_work |= a->of->opts.at_once != 0 || w->work_suspects || w->work_alone;
     w->work_alone &= w->stats.running > 0;
-    w->look_for_work = true;
     ebb__worker_wake(w, &w->claimer);
     ebb__worker_wake(w, &w->main);
     activity_free(a);
@@ -330,9 +352,7 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
         give_token_back(cx, w, item->token);
         return;
     }
-    a->next = w->activities;
-    if (a->next != NULL) a->next->prev = a;
-    w->activities = a;
+    link_activity(a);
     r->running++;
     w->stats.running++;
     if (ebb_id_status(ebb_fiber_spawn(cx, w->unit, supervisor, a).id) == EBB_OK) return;
@@ -394,10 +414,9 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w) {
         if (st != EBB_CANCELLED) w->stats.retried++;
         return ebb_now(cx) + EBB_SECOND;
     }
-    const bool full = c->items_n > 0 && c->items_n == c->most;
     w->work_alone = c->suspects && c->items_n == 1 && c->items[0].attempts > 1;
     w->work_suspects = c->suspects_wait && !c->suspects;
-    if (w->work_suspects || full) w->look_for_work = true;
+    if (w->work_suspects || c->items_n > 0) w->look_for_work = true; /* until there is nothing */
     start_all(cx, w, c);
     const uint64_t again = ebb__worker_again(cx, w, c->again);
     ebb__call_free(&c->call);

@@ -328,7 +328,9 @@ bool ebb__lab_is_live(const ebb__lab_data *d, ebb_provider_node node) {
 static void hint_all(ebb__lab_self *s, const ebb_provider_hint *h) {
     for (ebb__lab_links *at = s->data->stores.first; at != NULL; at = at->next) {
         const ebb_provider_host *to = EBB__LAB_OF(ebb__lab_self, links, at)->host;
-        to->hint(to->ctx, h);
+        ebb_provider_hint copy = *h;
+        copy.committed = to->boot(to->ctx);
+        to->hint(to->ctx, &copy);
     }
 }
 

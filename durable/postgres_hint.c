@@ -14,10 +14,10 @@ enum {
     KEPT_MOST = 65536    /* bytes of hints; with more, others are told to look at everything */
 };
 
-static void tell_line(ebb__postgres *s, const char *line, const char *end) {
+static void tell_line(ebb__postgres *s, const char *line, const char *end, uint64_t committed) {
     char text[300];
     unsigned cause = 0;
-    ebb_provider_hint h = {.queue = ""};
+    ebb_provider_hint h = {.queue = "", .committed = committed};
     const size_t n = (size_t)(end - line);
     if (n == 0 || n >= sizeof text) return;
     memcpy(text, line, n);
@@ -46,12 +46,14 @@ static void tell_line(ebb__postgres *s, const char *line, const char *end) {
     s->host->hint(s->host->ctx, &h);
 }
 
-static void tell(ebb__postgres *s, const char *lines) {
-    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1) tell_line(s, lines, end);
+/* `committed`: 0 if it was another process's. */
+static void tell(ebb__postgres *s, const char *lines, uint64_t committed) {
+    for (const char *end; (end = strchr(lines, '\n')) != NULL; lines = end + 1)
+        tell_line(s, lines, end, committed);
 }
 
 void ebb__postgres_hint_lost(ebb__postgres *s) {
-    tell(s, "l\n");
+    tell(s, "l\n", 0);
 }
 
 static void keep(ebb__postgres *s, const char *lines, size_t n) {
@@ -72,7 +74,7 @@ static void keep(ebb__postgres *s, const char *lines, size_t n) {
 void ebb__postgres_hint(ebb__postgres *s, const char *lines) {
     const size_t n = strlen(lines);
     if (n == 0) return;
-    tell(s, lines);
+    tell(s, lines, s->host->boot(s->host->ctx));
     keep(s, lines, n);
 }
 
@@ -110,5 +112,5 @@ void ebb__postgres_heard(ebb__postgres *s, const PGnotify *n) {
     const char *lines = strchr(n->extra, '\n');
     if (lines == NULL || strcmp(n->relname, "ebb") != 0) return;
     const bool own = (size_t)(lines - n->extra) == id && memcmp(n->extra, s->sender, id) == 0;
-    if (!own) tell(s, lines + 1);
+    if (!own) tell(s, lines + 1, 0);
 }

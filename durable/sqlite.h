@@ -135,6 +135,7 @@ struct ebb__sqlite_file {
     uint64_t held_next;           /* no claim of work lapses before */
     uint64_t timer_seen;          /* timers up to here are noticed */
     uint64_t timer_next;          /* no later timer is due before */
+    uint64_t committed;           /* when the last commit was done, by the host's boot clock */
     uint64_t now, last, reserved; /* time of the batch; the last number made; `clock` of meta */
     ebb__sqlite_effect *effects;
     size_t effects_n, effects_room;

@@ -179,7 +179,8 @@ static void hint(ebb__sqlite_file *f, const ebb__sqlite_effect *e) {
                                              .key = e->key,
                                              .execution = e->execution,
                                              .activity = e->activity,
-                                             .queue = e->queue != NULL ? e->queue : ""});
+                                             .queue = e->queue != NULL ? e->queue : "",
+                                             .committed = f->committed});
 }
 
 static void apply(ebb__sqlite_file *f, const ebb__sqlite_effect *e) {

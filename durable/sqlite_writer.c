@@ -186,6 +186,14 @@ typedef struct batch {
     ebb_status status[EBB__SQLITE_BATCH];
 } batch;
 
+static uint64_t boot_now(ebb__sqlite_file *f) {
+    (void)pthread_mutex_lock(&f->lock);
+    const ebb_provider_host *h = f->stores != NULL ? f->stores->host : NULL;
+    const uint64_t now = h != NULL ? h->boot(h->ctx) : 0;
+    (void)pthread_mutex_unlock(&f->lock);
+    return now;
+}
+
 static void commit(ebb__sqlite_file *f, batch *b) {
     uint32_t i = 0, ok = 0;
     (void)ebb__sqlite_run(&f->db, EBB__SQL_BEGIN, "");
@@ -197,6 +205,7 @@ static void commit(ebb__sqlite_file *f, batch *b) {
     }
     (void)ebb__sqlite_run(&f->db, EBB__SQL_COMMIT, "");
     if (f->db.failed == 0) {
+        f->committed = boot_now(f);
         if (f->reserved <= f->now + EBB_SECOND / 2) f->reserved = f->now + EBB_SECOND;
         f->damaged = 0;
         f->stats.commits += ok != 0;

@@ -88,6 +88,17 @@ static void ended(ebb_worker *w, uint64_t key) {
     if (h != NULL && h->task.id == 0) ebb__hot_free(ebb_runtime_host(w->rt), h);
 }
 
+static void count_latency(ebb_worker *w, uint64_t committed) {
+    const ebb_provider_host *h = ebb__store_host(w->store);
+    const uint64_t now = h->boot(h->ctx);
+    size_t i = 0;
+    if (committed == 0 || now < committed) return;
+    while (i + 1 < sizeof w->stats.cancel_latency / sizeof w->stats.cancel_latency[0] &&
+           now - committed >= UINT64_C(1) << i)
+        i++;
+    w->stats.cancel_latency[i]++;
+}
+
 static void on_hint(void *arg, const ebb_provider_hint *h) {
     ebb_worker *w = arg;
     ebb_activity *a;
@@ -97,9 +108,10 @@ static void on_hint(void *arg, const ebb_provider_hint *h) {
     case EBB_PROVIDER_HINT_LOST: w->look_for_turns = w->look_for_work = w->renew_now = true; break;
     case EBB_PROVIDER_HINT_GONE:
         a = ebb__activity_find(w, h->key, h->execution, h->activity);
-        if (a != NULL)
-            ebb__activity_cancel(a, h->cause != EBB_CANCEL_NONE ? h->cause : EBB_CANCEL_LEASE_LOST,
-                                 "its row was deleted");
+        if (a == NULL || a->gone) break;
+        ebb__activity_cancel(a, h->cause != EBB_CANCEL_NONE ? h->cause : EBB_CANCEL_LEASE_LOST,
+                             "its row was deleted");
+        count_latency(w, h->committed);
         break;
     case EBB_PROVIDER_HINT_ENDED: ended(w, h->key); break;
     }

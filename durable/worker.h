@@ -23,6 +23,8 @@
 #include "durable/engine.h"
 #include "durable/store.h"
 
+enum { EBB__ACTIVITY_LISTS = 256 };
+
 typedef struct ebb__registered_orch {
     const char *name;
     uint32_t version;
@@ -57,7 +59,8 @@ typedef struct ebb__hot {
 struct ebb_activity {
     ebb_worker *worker;
     ebb__registered_activity *of;
-    ebb_activity *next, *prev;
+    ebb_activity *next, *prev;           /* of all */
+    ebb_activity *next_like, *prev_like; /* of those in the same list of `activities_by_number` */
     ebb__arena arena;
     const char *instance, *name, *id_key;
     uint64_t key, execution, number;
@@ -114,6 +117,7 @@ struct ebb_worker {
     ebb__map instances;        /* key -> ebb__hot * */
     ebb__hot *newest, *oldest; /* idle ones */
     ebb_activity *activities;
+    ebb_activity *activities_by_number[EBB__ACTIVITY_LISTS]; /* by a hash of instance, execution and number */
     ebb__hint_listener listener;
     ebb_worker_stats stats;
 };
@@ -166,7 +170,7 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
                          const ebb_provider_work_item *item);
 void ebb__activity_free_all(ebb_worker *w); /* of a worker whose region has closed */
 void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why);
-ebb_activity *ebb__activity_find(const ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number);
+ebb_activity *ebb__activity_find(ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number);
 
 /* ---- double_run.c ---- */
 /* Runs the turn that `h` has just run once more, on a fiber with other paint. EBB_ERR_NONDETERMINISM: see the shadow's

@@ -230,7 +230,8 @@ typedef struct ebb_worker_stats {
     uint64_t suspended;  /* instances suspended by this worker */
     uint64_t retried;    /* operations of the store that failed for a time and were repeated */
     uint64_t queue_age;  /* ns that the oldest claimed activity had waited at the last claim */
-    /* Entry i: cancels that reached their task less than 2^i ns after their turn's commit, and not less than half of that. */
+    /* Entry i: cancels that reached their task less than 2^i ns after their turn's commit, and not less than half of that.
+     * Those of commits of this process: no other's time is known. */
     uint64_t cancel_latency[32];
     uint32_t hot;       /* instances on their fiber now */
     uint64_t hot_bytes; /* of their stacks and memory */

@@ -131,6 +131,7 @@ typedef struct ebb_provider_hint {
     ebb_cancel_kind cause;
     uint64_t key, execution, activity;
     const char *queue;
+    uint64_t committed; /* of GONE: when, by the boot clock of the host; 0: not known here */
 } ebb_provider_hint;
 
 /* What a provider is given by the layer above; valid from open to the end of close. */

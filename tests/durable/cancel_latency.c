@@ -15,7 +15,7 @@
 
 #include "tests/support/durable_latency.h"
 
-enum { SAMPLES = 150, DEAF_SAMPLES = 4, MOST = 5, BUSY_PERCENT = 30 };
+enum { SAMPLES = 100, DEAF_SAMPLES = 4, MOST = 5, BUSY_PERCENT = 30 };
 
 static double ms(uint64_t ns) {
     return (double)ns / 1e6;
@@ -102,6 +102,7 @@ static void in_a_process(bool together, const char *what) {
     latency_bare_begin(&bare, l);
     assert_int_equal(latency_threads(l), EBB_OK);
     latency_bare_end(&bare);
+    assert_int_equal(atomic_load(&l->counted), SAMPLES);
     compare(l, then, what);
     latency_free(l);
     (void)snprintf(command, sizeof command, "rm -rf %s", dir);

@@ -26,7 +26,8 @@ typedef struct latency {
     bool together;                  /* one worker has both, and there is no second loop */
     void (*ping)(void *arg);        /* a bare signal, which stores `heard` when it arrives */
     void *arg;
-    atomic_uint begun; /* activities */
+    atomic_uint begun;   /* activities */
+    atomic_uint counted; /* cancels in the statistics of their worker */
     atomic_bool ready, stop;
     bool has_turn; /* the transaction of the writer does */
     _Atomic uint64_t committed, cancelled, heard;
@@ -139,6 +140,13 @@ static inline void latency_log(void *arg, ebb_durable_level level, const char *i
     if (level == EBB_DURABLE_ERROR) (void)fprintf(stderr, "error: %s: %s\n", instance, text);
 }
 
+static inline void latency_count(latency *l, const ebb_worker *w) {
+    ebb_worker_stats s;
+    ebb_worker_stats_of(w, &s);
+    for (size_t i = 0; i < sizeof s.cancel_latency / sizeof s.cancel_latency[0]; i++)
+        atomic_fetch_add(&l->counted, (unsigned)s.cancel_latency[i]);
+}
+
 static inline ebb_status latency_activities(ebb_cx *cx, void *arg) {
     latency *l = arg;
     ebb_store *s;
@@ -149,6 +157,7 @@ static inline ebb_status latency_activities(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) st = ebb_worker_begin(w);
     atomic_store(&l->ready, true);
     while (st == EBB_OK && !atomic_load(&l->stop)) st = latency_nap(cx, 20 * EBB_MS);
+    if (w != NULL) latency_count(l, w);
     if (w != NULL) ebb_region_cancel(cx, ebb_worker_region(w), EBB_CANCEL_SHUTDOWN, "");
     return st;
 }
@@ -230,6 +239,7 @@ static inline ebb_status latency_orchestrations(ebb_cx *cx, void *arg) {
     if (st == EBB_OK) latency_hook(l, s, true);
     for (unsigned i = 0; i < l->n && st == EBB_OK; i++) st = latency_sample(cx, s, l, i);
     if (st == EBB_OK) latency_hook(l, s, false);
+    if (w != NULL) latency_count(l, w);
     atomic_store(&l->stop, true);
     if (w != NULL) ebb_region_cancel(cx, ebb_worker_region(w), EBB_CANCEL_SHUTDOWN, "");
     return st;
