@@ -40,8 +40,8 @@ class Bodies:
         """Of a round."""
         return max(self.streams, ROUND_BYTES // SIZES[self.size])
 
-    def rounds(self):
-        return 1 if self.requests() * SIZES[self.size] >= LONG_ROUND else ROUNDS
+    def is_long(self):
+        return self.requests() * SIZES[self.size] >= LONG_ROUND
 
     def load(self, label, server, bench):
         """Megabytes a second, and nanoseconds of CPU for 1000 bytes."""
@@ -68,10 +68,10 @@ class Bodies:
             raise bench.Skip("not every body was whole: " + "; ".join(
                 re.findall(r"^(?:requests|status codes|traffic): .*", said, re.MULTILINE)))
 
-    def measure(self, servers, bench):
+    def measure(self, servers, bench, rounds):
         """Yields rows."""
         found, cant = {}, {}
-        for _ in range(self.rounds()):
+        for _ in range(1 if self.is_long() else rounds):
             for label, server in self.who(servers):
                 if label in cant:
                     continue

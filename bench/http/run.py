@@ -4,6 +4,7 @@ bytes of bodies (bodies.py): ours, a bare server on libuv and nghttp2 (the floor
 
 usage: run.py [--bin DIR] [--rounds N] [--only SERVER,...] [--realtime] [OUT.jsonl [FILTER]]
 
+--rounds: of each row; default 5, and 3 for bodies. A body of 100 MB sixteen times has one.
 --realtime: servers and load run before all other work of the machine (SCHED_FIFO, as root), for a busy machine.
 
 Every server runs on one core and the load on another. What counts is
@@ -32,6 +33,7 @@ import bodies
 
 HERE = Path(__file__).resolve().parent
 SERVER_CORE, LOAD_CORE = 0, 1
+ROUNDS = 5
 WARM_UP = 20_000  # requests; the first guess of what one costs comes of it
 ROUND_S = 0.8     # of the server's CPU time, about
 FEWEST, MOST = 20_000, 600_000  # requests a round
@@ -608,7 +610,7 @@ def arguments():
     root = HERE.parent.parent
     parser = argparse.ArgumentParser(usage=__doc__.split("usage: ")[1].split("\n")[0])
     parser.add_argument("--bin", type=Path, default=root / "build" / "release" / "bench" / "http")
-    parser.add_argument("--rounds", type=int, default=5)
+    parser.add_argument("--rounds", type=int)
     parser.add_argument("--only", type=lambda text: text.split(","), default=list(SERVERS))
     parser.add_argument("--realtime", action="store_true")
     parser.add_argument("out", nargs="?", default="-")
@@ -617,7 +619,7 @@ def arguments():
     for name in given.only:
         if name not in SERVERS:
             parser.error("no such server: %s (there are: %s)" % (name, ", ".join(SERVERS)))
-    if given.rounds < 1:
+    if given.rounds is not None and given.rounds < 1:
         parser.error("--rounds: at least 1")
     return given
 
@@ -644,10 +646,10 @@ def main():
         print("A handler of ebb_http_on is a fiber: its rows are fiber_*, out_*, in_*; request_* are poll functions.")
         print("%-26s %-5s %8s %8s %7s %8s %-7s" % ("name", "unit", "ours", "floor", "ratio", "target", "")
               + "".join("%9s" % name for name in peers), flush=True)
-        for one in measure_all(servers, rows, given.rounds):
+        for one in measure_all(servers, rows, given.rounds or ROUNDS):
             print_row(one, peers)
             found.append(one)
-        for one in (one for row in body_rows for one in row.measure(servers, bench)):
+        for one in (one for row in body_rows for one in row.measure(servers, bench, given.rounds or bodies.ROUNDS)):
             print_row(one, peers)
             found.append(one)
     warn_of_noise(rows)
