@@ -1,6 +1,6 @@
-/* The row of messages between loops: two threads, each with a runtime, and a bridge between them. The times
+/* The rows of messages between loops: two threads, each with a runtime, and a bridge or a proxy between them. The times
  * are wall-clock times, not CPU times as in other rows: what counts is how many messages a second two cores
- * carry. The floor is a ring of words between two threads that spin. */
+ * carry. The floor of the bridge is a ring of words between two threads that spin; that of the proxy is the bridge. */
 #include "bench/bench.h"
 
 #include <ebb/ebb.h>
@@ -122,6 +122,123 @@ static double loop_message(void) {
     return ns;
 }
 
+/* ---- a proxy ------------------------------------------------------------------------------------- */
+
+enum { GO = 1, WORD, ASK, ANSWER, KINDS };
+enum { WINDOW = 256, WINDOWS = 3, PROXY_MESSAGES = 4000 * WINDOW };
+
+typedef struct sender {
+    ebb_machine proxy;
+    uint64_t n;
+} sender;
+
+/* The last message of a window is a request, whose answer begins another one: so no credit is ever missing. */
+static ebb_status send_window(ebb_machines *ms, sender *s) {
+    if (s->n == PROXY_MESSAGES) return EBB_OK;
+    for (uint64_t last = s->n + WINDOW - 1; s->n < last; s->n++) {
+        ebb_status st = ebb_machine_send(ms, s->proxy, WORD, &s->n, sizeof s->n);
+        if (st != EBB_OK) return st;
+    }
+    s->n++;
+    return ebb_id_status(ebb_machine_request(ms, s->proxy, ASK, &(uint64_t){s->n - 1}, sizeof s->n, 0, 0).id);
+}
+
+static ebb_status on_go(ebb_machines *ms, void *self, const ebb_message *m) {
+    (void)m;
+    for (uint32_t i = 0; i < WINDOWS; i++) bench_must(send_window(ms, self) == EBB_OK);
+    return EBB_OK;
+}
+
+static ebb_status on_answer(ebb_machines *ms, void *self, const ebb_message *m) {
+    (void)m;
+    return send_window(ms, self);
+}
+
+static ebb_status on_word(ebb_machines *ms, void *self, const ebb_message *m) {
+    end *e = *(end **)self;
+    (void)ms;
+    e->sum += *(const uint64_t *)m->payload;
+    e->done = ++e->n == PROXY_MESSAGES;
+    return EBB_OK;
+}
+
+static ebb_status on_ask(ebb_machines *ms, void *self, const ebb_message *m) {
+    (void)on_word(ms, self, m);
+    return ebb_machine_reply(ms, m->request, ANSWER, NULL, 0);
+}
+
+static const ebb_machine_rule sender_table[KINDS] = {
+    [GO] = {on_go, NULL, EBB_MACHINE_HANDLE}, [ANSWER] = {on_answer, NULL, EBB_MACHINE_HANDLE}};
+static const ebb_machine_rule word_table[KINDS] = {
+    [WORD] = {on_word, NULL, EBB_MACHINE_HANDLE}, [ASK] = {on_ask, NULL, EBB_MACHINE_HANDLE}};
+static const ebb_machine_state only = {.name = "Only"};
+static const ebb_machine_type sender_type = {.name = "Sender",
+                                             .states = &only,
+                                             .table = sender_table,
+                                             .fields = sizeof(sender),
+                                             .n_states = 1,
+                                             .columns = KINDS};
+static const ebb_machine_type word_type = {.name = "Words",
+                                           .states = &only,
+                                           .table = word_table,
+                                           .fields = sizeof(end *),
+                                           .n_states = 1,
+                                           .columns = KINDS,
+                                           .mailbox = CAPACITY};
+
+static ebb_machines *machines_of(end *e) {
+    ebb_machines *ms;
+    bench_must(ebb_machines_open(ebb_runtime_host(e->rt), &ms, &(ebb_machines_opts){.n_kinds = KINDS}) ==
+               EBB_OK);
+    return ms;
+}
+
+static ebb_machine started(ebb_machines *ms, const ebb_machine_type *type, const void *fields) {
+    ebb_machine m = ebb_machine_spawn(ms, type, 0, fields);
+    bench_must(ebb_machine_start(ms, m) == EBB_OK);
+    return m;
+}
+
+/* Until the machines have ended. */
+static void *run_machines(void *arg) {
+    end *e = arg;
+    ebb_region_state state;
+    bench_must(ebb_runtime_adopt(e->rt) == EBB_OK);
+    for (;;) {
+        ebb_inbox_receive(e->rt);
+        ebb_status st = ebb_runtime_pump(e->rt, 64);
+        if (e->done) ebb_region_close(ebb_runtime_host(e->rt), ebb_runtime_root(e->rt));
+        bench_must(ebb_region_state_of(ebb_runtime_host(e->rt), ebb_runtime_root(e->rt), &state) == EBB_OK);
+        if (state == EBB_REGION_CLOSED) return NULL;
+        if (st != EBB_PENDING) end_sleep(e);
+    }
+}
+
+static double proxy_message(void) {
+    end from, to, *home = &to;
+    pthread_t thread;
+    ebb_machine_remote *remote;
+    end_new(&from);
+    end_new(&to);
+    ebb_machines *here = machines_of(&from), *there = machines_of(&to);
+    ebb_machine words = started(there, &word_type, &home);
+    ebb_machine_remote_opts o = {.credits = CAPACITY, .message = sizeof(uint64_t)};
+    bench_must(ebb_machine_remote_new(there, words, &o, &remote) == EBB_OK);
+    sender s = {.proxy = ebb_machine_remote_import(here, remote)};
+    bench_must(ebb_machine_send(here, started(here, &sender_type, &s), GO, NULL, 0) == EBB_OK);
+    from.done = true; /* its machines end when all is sent */
+    double t0 = wall_ns();
+    bench_must(pthread_create(&thread, NULL, run_machines, &from) == 0);
+    (void)run_machines(&to);
+    double ns = (wall_ns() - t0) / PROXY_MESSAGES;
+    pthread_join(thread, NULL);
+    bench_must(to.n == PROXY_MESSAGES && to.sum == (uint64_t)PROXY_MESSAGES * (PROXY_MESSAGES - 1) / 2);
+    bench_must(ebb_machines_free(here) == EBB_OK && ebb_machines_free(there) == EBB_OK);
+    end_free(&from);
+    end_free(&to);
+    return ns;
+}
+
 /* ---- floor ---------------------------------------------------------------------------------------- */
 
 typedef struct ring {
@@ -175,5 +292,6 @@ static double floor_ring(void) {
 
 const bench_row bench_bridge_rows[] = {
     {"loop.message", "ns", loop_message, floor_ring, 200, 0},
+    {"machine.proxy_message", "ns", proxy_message, loop_message, 0, 0},
 };
 const size_t bench_bridge_count = sizeof bench_bridge_rows / sizeof bench_bridge_rows[0];

@@ -26,11 +26,13 @@ typedef struct side {
     ebb__tie tie;
     ebb_bridge *bridge;
     ebb__heap *heap;
-    ebb_wait *first, *last; /* waiters without a grant */
-    uint32_t granted;       /* grants and claims that were not taken yet */
-    uint32_t seen;          /* the other side's index, as last read */
-    uint32_t index;         /* this side's index */
-    uint32_t slot;          /* the next slot of the ring */
+    ebb_wait *first, *last;   /* waiters without a grant */
+    void (*watch)(void *arg); /* NULL: none */
+    void *watch_arg;
+    uint32_t granted; /* grants and claims that were not taken yet */
+    uint32_t seen;    /* the other side's index, as last read */
+    uint32_t index;   /* this side's index */
+    uint32_t slot;    /* the next slot of the ring */
     char apart[LINE];
     _Atomic uint32_t published; /* `index`: items sent, or received, modulo 2^32 */
     char apart_too[LINE];
@@ -459,6 +461,7 @@ static void take_rung(ebb_runtime *rt, ebb__message *m) {
     (void)atomic_exchange_explicit(&s->bell, 0, memory_order_acq_rel);
     if (rt != NULL && s == &b->from) serve_senders(b);
     else if (rt != NULL) serve_receivers(b);
+    if (rt != NULL && s->watch != NULL) s->watch(s->watch_arg);
     release(b);
 }
 
@@ -494,6 +497,18 @@ static void take_detach(ebb_runtime *rt, ebb__message *m) {
         release(b);
     }
     release(b);
+}
+
+/* ---- watching ---------------------------------------------------------------------------------------------- */
+
+void ebb__bridge_watch(ebb_bridge *b, bool receives, void (*watch)(void *arg), void *arg) {
+    side *s = receives ? &b->to : &b->from;
+    s->watch = watch;
+    s->watch_arg = arg;
+}
+
+bool ebb__bridge_is_shut(ebb_bridge *b) {
+    return shut(b);
 }
 
 /* ---- life ------------------------------------------------------------------------------------------------- */

@@ -32,6 +32,12 @@ static inline ebb__heap *ebb__peer_heap(const ebb_peer *p) {
     return (ebb__heap *)(uintptr_t)p;
 }
 
+/* Has `watch` called on the thread of a side after its bell was rung: the bridge has been closed or, since the last
+ * ebb_bridge_try_recv that found nothing, an item was sent. The other side's thread may not call this. NULL: no more. */
+void ebb__bridge_watch(ebb_bridge *b, bool receives, void (*watch)(void *arg), void *arg);
+/* For the sending side: nothing may be sent any more. */
+bool ebb__bridge_is_shut(ebb_bridge *b);
+
 /* The stamp of a message: the sender's id, in the top 8 bits, and how many events its trace had. In the receiver's
  * trace, the events after the receipt came after all of them. 0: the sender has no trace. */
 static inline uint64_t ebb__stamp(const ebb_runtime *rt) {

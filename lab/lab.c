@@ -14,11 +14,13 @@
 #include "base/opts.h"
 #include "base/text.h"
 #include "kernel/lane.h"
+#include "kernel/record.h"
 #include "kernel/runtime.h"
 #include "sched/pump.h"
 
 enum {
-    TRACE_BYTES = 1024 * 1024, /* 32,512 events between two decisions; more leave a gap */
+    TRACE_BYTES =
+        1024 * 1024, /* a full block is read at once, so that one decision may make any number of events */
     MAX_STEPS = 50000,
     MAX_POLLS = 4,         /* in one turn */
     TURNS_A_MOMENT = 256,  /* then the time advances, otherwise a spinning task would stop the clock */
@@ -150,6 +152,21 @@ static void check_events(ebb_lab *lab, uint32_t i) {
         ebb__lab_stop(lab, EBB_ERR_ORACLE, ebb_oracle_name(EBB_ORACLE_FORMAT), r->reader.error);
     }
     r->n = 0;
+}
+
+/* A block is full, in the middle of a decision. */
+static void trace_full(void *ctx, const void *bytes, size_t n) {
+    ebb__lab_runtime *r = ctx;
+    taker t = {r->lab, (uint32_t)(r - r->lab->runtime)};
+    if (r->rt == NULL) return; /* it is not watched any more */
+    trace_piece(&t, bytes, n);
+    check_events(r->lab, t.i);
+}
+
+static void journal_full(void *ctx, const void *bytes, size_t n) {
+    ebb__lab_runtime *r = ctx;
+    taker t = {r->lab, (uint32_t)(r - r->lab->runtime)};
+    if (r->rt != NULL) journal_piece(&t, bytes, n);
 }
 
 /* A file consists of whole blocks; without a file, each event is checked as soon as possible. */
@@ -452,9 +469,10 @@ ebb_status ebb__lab_watch(ebb_lab *lab, uint32_t i, ebb_runtime *rt) {
     ebb__set_chooser(rt, choose_task, lab);
     r->check = ebb_checker_new(lab->allocator);
     if (r->check == NULL) return EBB_ERR_NOMEM;
-    ebb_status st = ebb_trace_start(rt, TRACE_BYTES);
-    if (st == EBB_OK && lab->opts.journal != NULL) st = ebb_journal_start(rt, TRACE_BYTES);
-    return st;
+    r->lab = lab;
+    const ebb_recording trace = {TRACE_BYTES, trace_full, r};
+    const ebb_recording journal = {lab->opts.journal == NULL ? 0 : TRACE_BYTES, journal_full, r};
+    return ebb__record_by(rt, &trace, &journal);
 }
 
 void ebb__lab_unwatch(ebb_lab *lab, uint32_t i) {

@@ -25,7 +25,8 @@ typedef struct ebb__chooser {
 } ebb__chooser;
 
 typedef struct ebb__lab_runtime {
-    ebb_runtime *rt;
+    ebb_runtime *rt; /* NULL: none, or it is not watched any more */
+    ebb_lab *lab;
     ebb_region region; /* of this round */
     ebb_checker *check;
     ebb_trace_reader reader;

@@ -87,9 +87,14 @@ static inline void commit(ebb_machines *ms, ebb__machine *m, void *self, uint64_
         ebb__machine_end(ms, ms->running_index, EBB_MACHINE_STOPPED);
 }
 
-/* Enters the fault state of the type, without calling its entry. If the type has none, the machine ends. */
+/* Enters the fault state of the type, without calling its entry. If the type has none, the machine ends. A proxy goes
+ * on: a message that it could not forward is no fault of the machine that it stands for. */
 static void recover_or_end(ebb_machines *ms, ebb__machine *m) {
     uint32_t to = m->type->t.fault_state;
+    if (m->flags & EBB__M_PROXY) {
+        ebb__machine_note(ms, EBB_EV_MACHINE_RECOVERED, ms->self, 0, (uint32_t)m->state << 16 | m->state, 0);
+        return;
+    }
     if (to == 0 || m->state == to - 1) {
         ebb__machine_end(ms, ms->running_index, EBB_MACHINE_FAULTED);
         return;
@@ -165,7 +170,7 @@ static inline const ebb_machine_rule *rule_of(const ebb__machine *m, uint16_t ki
         if (t->column[kind] == 0) return &no_rule;
         column = t->column[kind] - 1u;
     } else if (column >= t->columns) {
-        return &no_rule;
+        return m->flags & EBB__M_PROXY ? &ebb__proxy_rule : &no_rule;
     }
     return &t->table[(size_t)m->state * t->columns + column];
 }

@@ -119,6 +119,7 @@ static void cancel_machine(ebb_machines *ms, uint32_t index, bool last_turn) {
 
 static ebb_status ended(ebb_machines *ms, ebb_status st) {
     take_turns(ms, UINT32_MAX); /* retires what has stopped in the ready queue */
+    ebb__ports_gone(ms);        /* if it is forced: what is under way to them is lost */
     assert(ms->machines.live == 0 && ms->pendings.live == 0 && ms->log == NULL && ms->cells.used == 0);
     assert(ms->alarms.live == 0 && ms->subscriptions.live == 0 && ms->topics.live == 0);
     if (ms->timer.id != 0) (void)ebb_timer_disarm(ms->cx, ms->timer);
@@ -131,6 +132,7 @@ static ebb_status drain_cancelled(ebb_cx *cx, ebb_machines *ms) {
     bool overdue = ebb__is_overdue(cx);
     uint32_t n = overdue ? UINT32_MAX : batch_of(cx, ms);
     while (n-- > 0 && ms->youngest != 0) cancel_machine(ms, ms->youngest, !overdue);
+    if (ms->youngest == 0 && !overdue && ebb__ports_drain(ms)) return sleep_until_needed(cx, ms);
     if (ms->youngest == 0) return ended(ms, EBB_CANCELLED);
     (void)ebb_task_wake(cx, ms->task);
     return EBB_PENDING;
@@ -138,7 +140,8 @@ static ebb_status drain_cancelled(ebb_cx *cx, ebb_machines *ms) {
 
 static ebb_status drain_closed(ebb_cx *cx, ebb_machines *ms) {
     if (!ms->stopping) {
-        if (ms->queued > 0 || ms->pendings.live > 0 || ebb__dispatcher_waits_for_units(ms))
+        if (ebb__ports_drain(ms) || ms->queued > 0 || ms->pendings.live > 0 ||
+            ebb__dispatcher_waits_for_units(ms))
             return sleep_until_needed(cx, ms);
         ms->stopping = true;
     }

@@ -185,7 +185,7 @@ static void answer(ebb_machines *ms, ebb__cell *c) {
         drop_answer(ms, c);
         return;
     }
-    p->flags &= (uint8_t)~EBB__CALL; /* from now on it can't be forgotten */
+    p->flags &= (uint16_t)~EBB__CALL; /* from now on it can't be forgotten */
     ebb_message m = {.payload = ebb__cell_payload(c),
                      .origin = ebb__cell_payload(p->origin),
                      .from = {c->from},
@@ -241,7 +241,7 @@ ebb_status ebb_machine_send(ebb_machines *ms, ebb_machine to, uint16_t kind, con
     if (EBB__UNLIKELY(kind == EBB_MACHINE_REQUEST_FAILED)) return EBB_ERR_INVALID;
     st = ebb__machine_receiver(ms, to, &i);
     ebb__machine *m = EBB__LIKELY(st == EBB_OK) ? ebb__machine_at(ms, i) : NULL;
-    if (EBB__LIKELY(m != NULL) && EBB__UNLIKELY(m->places == m->mailbox)) st = EBB_ERR_MAILBOX_FULL;
+    if (EBB__LIKELY(m != NULL)) st = ebb__has_place(ms, m, kind, size);
     if (EBB__LIKELY(st == EBB_OK)) {
         ebb__cell *c = ebb__cell_new(ms, kind, payload, size, &st);
         if (EBB__LIKELY(c != NULL)) {

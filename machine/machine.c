@@ -225,6 +225,7 @@ void ebb__machine_end(ebb_machines *ms, uint32_t index, ebb_machine_lifecycle ho
         while (m->more != NULL && m->more->made != 0) ebb__pending_unwant(ms, m->more->made);
         empty_mailbox(ms, m, id, faulted);
         end_more(ms, m, faulted);
+        if (m->flags & EBB__M_PORTED) ebb__ports_ended(ms, index, faulted);
     }
     ms->stats.faults += faulted;
     ebb__machine_note(ms, faulted ? EBB_EV_MACHINE_FAULTED : EBB_EV_MACHINE_STOPPED, id, 0, m->state, 0);
@@ -247,9 +248,10 @@ static uint32_t count_cells(const ebb__cell *first, const ebb__cell *last) {
 
 ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_machine_info *out) {
     ebb_status st;
-    const ebb__machine *m = find(ms, machine, &st);
+    ebb__machine *m = find(ms, machine, &st);
     *out = (ebb_machine_info){.lifecycle = EBB_MACHINE_STOPPED};
     if (m == NULL) return st == EBB_ERR_UNKNOWN_MACHINE ? st : EBB_OK;
+    if (m->flags & EBB__M_PROXY) (void)ebb__proxy_looks_again(m);
     out->type = m->type->given;
     out->fields = m->fields;
     out->lifecycle = (ebb_machine_lifecycle)m->lifecycle;

@@ -10,12 +10,14 @@
  *   pending.c        requests and replies
  *   timer.c          timers and timeouts
  *   subscription.c   subscribe and publish
+ *   port.c           the ends of links to other runtimes: proxies and ports
  *   type.c           types as they are used: checked, copied
  *   dump.c           texts
  *
  * What must hold:
  *  - Outside of a dispatch and of an operation from outside, the log is empty.
- *  - machine.places = cells with EBB__PLACE in its mailbox, plus those for it in the log. So places <= mailbox.
+ *  - machine.places = cells with EBB__PLACE in its mailbox, plus those for it in the log, plus what its ports reserve.
+ *    Of a proxy: plus the credits that have not come back. So places <= mailbox.
  *  - A mailbox is a ring in the order of message numbers; `mark` is the last deferred cell, and those before it are
  *    deferred too. The next message is behind `mark`. Recalling is mark = NULL.
  *  - A machine is in the ready queue (EBB__M_READY) if it is Running, not being dispatched, and has a next message or
@@ -41,6 +43,7 @@
 #include "base/slab.h"
 #include "base/wheel.h"
 #include "kernel/layer.h"
+#include "machine/port.h"
 #include <ebb/machine.h>
 
 /* ---- pools ------------------------------------------------------------------------------------------------ */
@@ -93,8 +96,10 @@ typedef enum ebb__what {
     EBB__UNSUBSCRIBE
 } ebb__what;
 
-enum { EBB__PLACE = 1, EBB__BLOCK = 2 }; /* flags of a cell: has a place in the mailbox; has a block */
-enum { EBB__CELL_BYTES = 24 };           /* bytes of a payload in the cell itself */
+/* Flags of a cell: it has a place in the mailbox; it has a block; it came through a port, which has its place (of a
+ * message `ref`, of a request that of its call). */
+enum { EBB__PLACE = 1, EBB__BLOCK = 2, EBB__PORTED = 4 };
+enum { EBB__CELL_BYTES = 24 }; /* bytes of a payload in the cell itself */
 
 typedef struct ebb__cell ebb__cell;
 struct ebb__cell {
@@ -106,7 +111,7 @@ struct ebb__cell {
     uint32_t size;
     uint16_t kind;
     uint8_t what;  /* ebb__what */
-    uint8_t flags; /* EBB__PLACE, EBB__BLOCK */
+    uint8_t flags; /* EBB__PLACE, EBB__BLOCK, EBB__PORTED */
     union {
         unsigned char bytes[EBB__CELL_BYTES];
         void *block;
@@ -140,7 +145,15 @@ typedef struct ebb__machine_more {
     uint32_t subscriptions, n_subscriptions;
 } ebb__machine_more;
 
-enum { EBB__M_READY = 1, EBB__M_ENTER = 2, EBB__M_UNCOMMITTED = 4 }; /* flags of a machine */
+/* Flags of a machine. */
+enum {
+    EBB__M_READY = 1,
+    EBB__M_ENTER = 2,
+    EBB__M_UNCOMMITTED = 4,
+    EBB__M_PROXY = 8,  /* it stands for a machine of another runtime */
+    EBB__M_SHUT = 16,  /* a proxy that is sent nothing any more: all its places are in use */
+    EBB__M_PORTED = 32 /* it has a port */
+};
 
 typedef struct ebb__machine {
     uint32_t older; /* in the order of spawning; link of the free list */
@@ -164,14 +177,15 @@ enum { EBB__MACHINE_SHIFT = 12 };
 /* ---- pendings, alarms, subscriptions -------------------------------------------------------------------------- */
 
 enum {
-    EBB__WANTED = 1, /* somebody waits for the answer, or has it in the mailbox */
-    EBB__OWED = 2,   /* the responder owes a reply: the request is queued, handled or held */
-    EBB__ENDED = 4,  /* the answer was delivered */
-    EBB__STAGED = 8, /* a reply is in the log */
-    EBB__HELD = 16,  /* the responder holds the capability */
-    EBB__SENT = 32,  /* the request was committed */
-    EBB__TIMED = 64, /* the answer may take `within` at most */
-    EBB__CALL = 128  /* from outside: `answered` is to be called with the answer */
+    EBB__WANTED = 1,     /* somebody waits for the answer, or has it in the mailbox */
+    EBB__OWED = 2,       /* the responder owes a reply: the request is queued, handled or held */
+    EBB__ENDED = 4,      /* the answer was delivered */
+    EBB__STAGED = 8,     /* a reply is in the log */
+    EBB__HELD = 16,      /* the responder holds the capability */
+    EBB__SENT = 32,      /* the request was committed */
+    EBB__TIMED = 64,     /* the answer may take `within` at most */
+    EBB__CALL = 128,     /* from outside: `answered` is to be called with the answer */
+    EBB__OVER_PORT = 256 /* a call that came over a link: `arg` is its ebb__port_call */
 };
 enum { EBB__REQUEST_UNWANTED = 8 }; /* how a request ended, beside ebb_request_failure and 0 for a reply */
 
@@ -184,7 +198,7 @@ typedef struct ebb__pending {
     ebb__cell *origin; /* the request */
     ebb__node node;    /* armed: it has a timeout */
     uint32_t label;
-    uint8_t flags;
+    uint16_t flags;
 } ebb__pending;
 enum { EBB__PENDING_BYTES = 64 };
 _Static_assert(sizeof(ebb__pending) <= EBB__PENDING_BYTES, "one cache line");
@@ -225,6 +239,20 @@ typedef struct ebb__subscription {
     uint32_t own_next, own_prev; /* of the machine */
 } ebb__subscription;
 
+typedef struct ebb__port {
+    uint32_t link, generation;
+    uint32_t machine;    /* 0: it has ended */
+    uint32_t next, prev; /* of the machine */
+    uint16_t places;
+    uint16_t queued;          /* messages in the mailbox that came through it */
+    bool shut;                /* `shut` was called */
+    bool gone;                /* `gone` was called */
+    bool faulted;             /* how its machine has ended */
+    const ebb__port_ops *ops; /* NULL: it is closed */
+    void *arg;
+    uint64_t id; /* of the machine */
+} ebb__port;
+
 /* ---- the runtime of machines ------------------------------------------------------------------------------------ */
 
 enum { EBB__MACHINE_SLOT = 4 }; /* of ebb__layer */
@@ -261,11 +289,13 @@ struct ebb_machines {
     uint32_t ready_first, ready_last, n_ready;
     uint32_t youngest; /* the machine that was spawned last */
     uint32_t n_machines;
+    uint32_t open_ports;
     uint64_t number; /* of the last message */
     ebb__slab machines;
     ebb__cells cells, mores;
-    ebb__slab pendings, alarms, topics, subscriptions;
+    ebb__slab pendings, alarms, topics, subscriptions, ports;
     ebb__map topic_of; /* hash of kind and key: the first topic */
+    ebb__map port_of;  /* index of a machine: its first port */
     ebb__wheel wheel;
     uint64_t order; /* of the last timer */
 
@@ -430,6 +460,9 @@ void ebb__pending_unstage(ebb_machines *ms, uint32_t i); /* a request that is ro
 void ebb__pending_unhold(ebb_machines *ms, uint32_t i, bool replied);
 /* A capability is lost with its machine, or with the state that held it. */
 void ebb__pending_lost(ebb_machines *ms, uint32_t i, ebb_request_failure why);
+/* A call whose place the caller has. EBB_OK: `answered` will be called. */
+ebb_status ebb__pending_call(ebb_machines *ms, uint32_t to, uint16_t kind, const void *payload, size_t size,
+                             void (*answered)(void *arg, const ebb_message *m), void *arg);
 void ebb__pending_commit_request(ebb_machines *ms, ebb__cell *c);
 void ebb__pending_commit_forget(ebb_machines *ms, const ebb__cell *c);
 void ebb__pending_commit_reply(ebb_machines *ms, ebb__cell *c);
@@ -439,6 +472,30 @@ void ebb__calls_end(ebb_machines *ms);
 /* A request that will not be handled: fails, and becomes a dead letter. */
 void ebb__request_dead(ebb_machines *ms, ebb__cell *c, uint64_t to, ebb_request_failure failure,
                        ebb_dead_reason why);
+
+/* ---- port.c -------------------------------------------------------------------------------------------------------- */
+
+extern const ebb_machine_rule ebb__proxy_rule;
+/* Whether a proxy takes this message; and after it has found no place free, whether one is now. */
+ebb_status ebb__proxy_admits(const ebb_machines *ms, const ebb__machine *m, uint16_t kind, size_t size);
+ebb_status ebb__proxy_looks_again(ebb__machine *m);
+/* EBB_OK: a message of this kind may be sent to this machine. */
+static inline ebb_status ebb__has_place(const ebb_machines *ms, ebb__machine *m, uint16_t kind, size_t size) {
+    if (EBB__UNLIKELY(m->flags & EBB__M_PROXY)) {
+        ebb_status st = ebb__proxy_admits(ms, m, kind, size);
+        if (st != EBB_OK) return st;
+    }
+    if (EBB__LIKELY(m->places < m->mailbox)) return EBB_OK;
+    return m->flags & EBB__M_PROXY ? ebb__proxy_looks_again(m) : EBB_ERR_MAILBOX_FULL;
+}
+/* A cell with EBB__PORTED has left its mailbox. */
+void ebb__port_taken(ebb_machines *ms, const ebb__cell *c);
+/* The machine has ended. */
+void ebb__ports_ended(ebb_machines *ms, uint32_t machine, bool faulted);
+/* The machines drain: true while a port is open. */
+bool ebb__ports_drain(ebb_machines *ms);
+/* The machines end without waiting for ports. */
+void ebb__ports_gone(ebb_machines *ms);
 
 /* ---- timer.c -------------------------------------------------------------------------------------------------------- */
 

@@ -13,6 +13,7 @@ enum { RECORDS_SHIFT = 7, ARENA_CHUNK = 4096 };
 static void detach(ebb_machines *ms) {
     ms->cx = NULL;
     ms->wait.cx = NULL;
+    ebb__ports_gone(ms);
 }
 
 static void runtime_freed(ebb_runtime *rt) {
@@ -73,9 +74,11 @@ static void init(ebb_machines *ms, ebb_runtime *rt) {
     ebb__slab_init(&ms->alarms, sizeof(ebb__alarm), 0, RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->topics, sizeof(ebb__topic), 0, RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->subscriptions, sizeof(ebb__subscription), 0, RECORDS_SHIFT, 0);
+    ebb__slab_init(&ms->ports, sizeof(ebb__port), 0, RECORDS_SHIFT, 0);
     ebb__cells_init(&ms->cells, sizeof(ebb__cell));
     ebb__cells_init(&ms->mores, sizeof(ebb__machine_more));
     ebb__map_init(&ms->topic_of, ms->allocator, sizeof(uint32_t));
+    ebb__map_init(&ms->port_of, ms->allocator, sizeof(uint32_t));
     ebb__arena_init(&ms->arena, ms->allocator, ARENA_CHUNK);
     ebb__wheel_init(&ms->wheel, ebb__now(rt));
     ebb__wheel_source(&ms->wheel, EBB__WHEEL_PENDING, &ms->pendings, offsetof(ebb__pending, node), false);
@@ -187,16 +190,19 @@ static void leave_layer(ebb_machines *ms) {
 ebb_status ebb_machines_free(ebb_machines *ms) {
     if (ms == NULL) return EBB_OK;
     if (ms->cx != NULL) return EBB_ERR_BUSY;
+    if (ms->rt != NULL) ebb__calls_end(ms); /* of a dispatcher that was abandoned */
     free_leftovers(ms);
     assert(ms->cells.used == 0);
     if (ms->rt != NULL) leave_layer(ms);
     ebb_allocator a = ms->allocator;
     ebb__machine_types_free(ms);
-    ebb__slab *slabs[] = {&ms->machines, &ms->pendings, &ms->alarms, &ms->topics, &ms->subscriptions};
+    ebb__slab *slabs[] = {&ms->machines, &ms->pendings,      &ms->alarms,
+                          &ms->topics,   &ms->subscriptions, &ms->ports};
     for (size_t i = 0; i < sizeof slabs / sizeof *slabs; i++) ebb__slab_fini(slabs[i], &a);
     ebb__cells_free(&ms->cells, &a);
     ebb__cells_free(&ms->mores, &a);
     ebb__map_free(&ms->topic_of);
+    ebb__map_free(&ms->port_of);
     ebb__arena_free(&ms->arena);
     ebb__free(&a, ms->shadow, ms->shadow_size);
     ebb__free(&a, ms, sizeof *ms);

@@ -66,5 +66,8 @@ void ebb__mailbox_take(ebb_machines *ms, ebb__machine *m, ebb__cell *c) {
     if (c->flags & EBB__PLACE) {
         m->places--;
         c->flags &= (uint8_t)~EBB__PLACE;
+    } else if (EBB__UNLIKELY(c->flags & EBB__PORTED)) {
+        c->flags &= (uint8_t)~EBB__PORTED;
+        ebb__port_taken(ms, c);
     }
 }

@@ -73,14 +73,14 @@ void ebb__pending_unwant(ebb_machines *ms, uint32_t i) {
     }
     if (p->requester != 0) unlink_made(ms, p);
     p->requester = 0;
-    p->flags &= (uint8_t)~EBB__WANTED;
+    p->flags &= (uint16_t)~EBB__WANTED;
     maybe_free(ms, i);
 }
 
 void ebb__pending_unowe(ebb_machines *ms, uint32_t i) {
     ebb__pending *p = ebb__pending_at(ms, i);
     assert(p->flags & EBB__OWED && !(p->flags & EBB__HELD));
-    p->flags &= (uint8_t) ~(EBB__OWED | EBB__STAGED);
+    p->flags &= (uint16_t) ~(EBB__OWED | EBB__STAGED);
     maybe_free(ms, i);
 }
 
@@ -141,7 +141,7 @@ static void on_abort(void *arg) {
 void ebb__pending_unhold(ebb_machines *ms, uint32_t i, bool replied) {
     ebb__pending *p = ebb__pending_at(ms, i);
     if (!(p->flags & EBB__HELD)) return;
-    p->flags &= (uint8_t)~EBB__HELD;
+    p->flags &= (uint16_t)~EBB__HELD;
     unlink_held(ms, i);
     if (ms->cx == NULL) return;
     ebb_obligation owed = ebb__pending_more_at(ms, i)->obligation;
@@ -188,9 +188,9 @@ ebb_request ebb_machine_hold_site(ebb_machines *ms, const char *site) {
 
 /* ---- requesting --------------------------------------------------------------------------------------------------- */
 
-/* Makes the pending, its two cells, and stages the request. The places were checked. */
+/* Makes the pending, its two cells, and stages the request. `place`: it needs a place, which there is. */
 static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void *payload, size_t size,
-                       uint32_t *out) {
+                       bool place, uint32_t *out) {
     ebb_status st = ebb__slab_reserve(&ms->pendings, &ms->allocator);
     if (st != EBB_OK) return st;
     uint32_t staged = ms->staged_bytes;
@@ -212,9 +212,10 @@ static ebb_status make(ebb_machines *ms, uint32_t to, uint16_t kind, const void 
                         .answer = answer,
                         .origin = origin,
                         .flags = EBB__WANTED | EBB__OWED};
-    ebb__machine *m = ebb__machine_at(ms, to);
-    m->places++;
-    origin->flags |= EBB__PLACE;
+    if (EBB__LIKELY(place)) {
+        ebb__machine_at(ms, to)->places++;
+        origin->flags |= EBB__PLACE;
+    }
     origin->ref = i;
     ebb__stage(ms, origin, EBB__REQUEST, to);
     ms->stats.requests++;
@@ -227,9 +228,21 @@ static ebb_status request(ebb_machines *ms, ebb_machine to, uint16_t kind, const
     if (kind == EBB_MACHINE_REQUEST_FAILED) return EBB_ERR_INVALID;
     ebb_status st = ebb__machine_receiver(ms, to, &i);
     if (st != EBB_OK) return ebb__refuse(ms, to, kind, st);
-    const ebb__machine *m = ebb__machine_at(ms, i);
-    if (m->places == m->mailbox) return ebb__refuse(ms, to, kind, EBB_ERR_MAILBOX_FULL);
-    return make(ms, i, kind, payload, size, out);
+    st = ebb__has_place(ms, ebb__machine_at(ms, i), kind, size);
+    if (st != EBB_OK) return ebb__refuse(ms, to, kind, st);
+    return make(ms, i, kind, payload, size, true, out);
+}
+
+ebb_status ebb__pending_call(ebb_machines *ms, uint32_t to, uint16_t kind, const void *payload, size_t size,
+                             void (*answered)(void *arg, const ebb_message *m), void *arg) {
+    uint32_t i;
+    ebb_status st = make(ms, to, kind, payload, size, false, &i);
+    if (st != EBB_OK) return st;
+    ebb__pending_at(ms, i)->origin->flags |= EBB__PORTED;
+    ebb__pending_more_at(ms, i)->answered = answered;
+    ebb__pending_more_at(ms, i)->arg = arg;
+    ebb__pending_at(ms, i)->flags |= EBB__CALL | EBB__OVER_PORT;
+    return EBB_OK;
 }
 
 static void set_within(ebb_machines *ms, uint32_t i, uint64_t within) {
@@ -331,10 +344,19 @@ static ebb_status find_owed(const ebb_machines *ms, ebb_request id, uint32_t *i)
     return EBB_OK;
 }
 
+/* A reply that goes over a link has to fit through it. */
+static ebb_status fits(const ebb_machines *ms, uint32_t i, uint16_t kind, size_t size) {
+    enum { BOTH = EBB__CALL | EBB__OVER_PORT };
+    if (kind == EBB_MACHINE_REQUEST_FAILED) return EBB_ERR_INVALID;
+    if (EBB__LIKELY((ebb__pending_at(ms, i)->flags & BOTH) != BOTH)) return EBB_OK;
+    const ebb__port_call *call = ebb__pending_more_at(ms, i)->arg;
+    return ebb__machine_crosses(ms, kind, size, call->most);
+}
+
 static ebb_status reply(ebb_machines *ms, uint32_t i, uint16_t kind, const void *payload, size_t size) {
     ebb__pending *p = ebb__pending_at(ms, i);
     ebb__cell *c = p->answer;
-    ebb_status st = kind == EBB_MACHINE_REQUEST_FAILED ? EBB_ERR_INVALID : EBB_OK;
+    ebb_status st = fits(ms, i, kind, size);
     if (st == EBB_OK && c == NULL) c = ebb__cell_new(ms, kind, payload, size, &st); /* too late */
     else if (st == EBB_OK) st = ebb__cell_fill(ms, c, kind, payload, size);
     if (st != EBB_OK) return st;
@@ -374,7 +396,7 @@ void ebb__pending_commit_reply(ebb_machines *ms, ebb__cell *c) {
 
 void ebb__pending_rollback_reply(ebb_machines *ms, ebb__cell *c) {
     ebb__pending *p = ebb__pending_at(ms, c->ref);
-    p->flags &= (uint8_t)~EBB__STAGED;
+    p->flags &= (uint16_t)~EBB__STAGED;
     if (c != p->answer) {
         ebb__cell_free(ms, c);
         return;
@@ -399,11 +421,11 @@ ebb_status ebb_machine_forget(ebb_machines *ms, ebb_request id) {
     if (p->flags & EBB__ENDED) {
         if (!(p->flags & EBB__CALL)) return EBB_ERR_STALE;
         p->flags &=
-            (uint8_t)~EBB__CALL; /* the answer has arrived, and waits until the present hook returns */
+            (uint16_t)~EBB__CALL; /* the answer has arrived, and waits until the present hook returns */
         return EBB_OK;
     }
     if (ms->running == NULL) {
-        p->flags &= (uint8_t)~EBB__CALL;
+        p->flags &= (uint16_t)~EBB__CALL;
         ebb__pending_unwant(ms, i);
         return EBB_OK;
     }

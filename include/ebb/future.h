@@ -583,6 +583,48 @@ typedef struct ebb_machine_answer {
 ebb_future *ebb_machine_ask_site(ebb_cx *cx, struct ebb_machines *ms, uint64_t to, uint16_t kind,
                                  const void *payload, size_t size, uint64_t within, const char *site);
 
+/* ---- machines of other runtimes ------------------------------------------------------------------------- */
+
+/* A handle to a machine, for another runtime: made on the thread of the machine, then handed over, and used once, by
+ * ebb_machine_remote_import or ebb_machine_remote_release. It may be passed between threads as any pointer. */
+typedef struct ebb_machine_remote ebb_machine_remote;
+
+typedef struct ebb_machine_remote_opts {
+    uint32_t size; /* sizeof(ebb_machine_remote_opts) of the caller; 0: this one */
+    /* Places of the machine's mailbox that are reserved for what comes over the link; 0: 16. At most 65535. */
+    uint32_t credits;
+    uint32_t message; /* bytes of the largest payload that crosses; 0: 64. At most EBB_MACHINE_MESSAGE_MAX */
+} ebb_machine_remote_opts;
+
+struct ebb_machine; /* ebb/machine.h */
+
+/* Makes a handle to `machine`, and reserves its places. Not in a handler. EBB_ERR_MAILBOX_FULL: the mailbox has not so
+ * many free. EBB_ERR_NOT_RUNNING, EBB_ERR_UNKNOWN_MACHINE, EBB_ERR_CLOSED (the machines drain), EBB_ERR_INVALID (the
+ * options, a proxy, or in a handler), EBB_ERR_VERSION, EBB_ERR_NOMEM. */
+ebb_status ebb_machine_remote_new(struct ebb_machines *ms, struct ebb_machine machine,
+                                  const ebb_machine_remote_opts *opts, ebb_machine_remote **out);
+/* Gives up a handle that is not imported, on any thread. NULL is allowed. */
+void ebb_machine_remote_release(ebb_machine_remote *remote);
+
+/* Spawns and starts a *proxy* among the machines of another runtime: a machine that stands for the one of the handle.
+ * Sends and requests to the proxy reach it. Each uses a *credit*, a place in its mailbox: a message until it has left
+ * the mailbox, a request until it is answered. Beside the errors of ebb_machine_send there are
+ *   EBB_ERR_MAILBOX_FULL  there is no credit left
+ *   EBB_ERR_LIMIT         the payload is larger than `message`
+ *   EBB_ERR_FOREIGN       the kind has references (`keep` or `drop` of its ebb_machine_kind): it can't cross
+ *   EBB_ERR_NOT_RUNNING   the machine has ended or drains, or its runtime was freed
+ * A reply to such a request has the same limits. `m->from` of the receiver has the id of the sender, which belongs to
+ * the sender's runtime: to answer by a send, import a handle to it. Kinds have the same numbers in both runtimes.
+ *
+ * ebb_machine_stop of the proxy ends the link; what was sent before is still delivered. When the machine ends, the
+ * proxy stops, after the last answer. When the machine's runtime is freed, it stops at once, and its requests fail as
+ * STOPPED. A publish reaches the machines of one runtime: a subscriber passes it on.
+ *
+ * Takes over the handle, also on failure. Returns the proxy, or an id that carries an error: those of ebb_machine_spawn,
+ * EBB_ERR_CLOSED (also: the machine has ended), or EBB_ERR_INVALID (the runtime of the machine itself, or in a handler),
+ * EBB_ERR_LIMIT (2 GiB of credits). */
+struct ebb_machine ebb_machine_remote_import(struct ebb_machines *ms, ebb_machine_remote *remote);
+
 #ifdef __cplusplus
 }
 #endif

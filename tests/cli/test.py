@@ -175,6 +175,14 @@ fn main() -> () | MachineError { let s = Spawner::spawn(); start(s); send(s, Go 
         self.passes(path, "--trace", "t")
         self.check_trace("t")
 
+    def test_any_number_of_machines_may_begin_in_one_decision(self):
+        path = self.file("""typestate Idle { fn new() -> On { On } state On { } }
+fn main() { for _i in 0..60000 { start(Idle::spawn()); } print("all"); }
+//> all
+""")
+        self.passes(path, "--trace", "t") # which has more events than the lab's buffer
+        self.check_trace("t")
+
     def test_a_flood_of_output_is_cut(self):
         self.fails(self.file('fn main() { while true { print("x"); } }\n'), "output: it says more than 16 MiB")
         out = self.fails(self.machine('for i in 0..100000 { print("line"); if i == 9999 { trap("end"); } }'), "fault: ")
