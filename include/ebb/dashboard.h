@@ -1,13 +1,13 @@
-/* ebb/dashboard.h - one line that gives a service an API for its operators: what lives in it, what it waits for, its
- * drains, counters for Prometheus, and its durable instances.
+/* ebb/dashboard.h - one line that gives a service an API and a page for its operators: what lives in it, what it waits
+ * for, its drains, counters for Prometheus, and its durable instances.
  *
  *     st = ebb_http_listen(cx, &(ebb_http_server_opts){.address = {"127.0.0.1", 8080}}, &server);
  *     st = ebb_dashboard_mount(cx, server, &(ebb_dashboard_opts){.store = store});
  *
- * GET /ebb/openapi.json describes every path (docs/serve.md). The rules:
+ * The page is /ebb/, and GET /ebb/openapi.json describes every path (docs/serve.md). The rules:
  *
  *  - *Who may ask.* A server that listens on a loopback address answers whoever reaches it; the paths that change
- *    something need the token. On any other address all paths but health, readiness and openapi.json need it: as
+ *    something need the token. On any other address all paths but the page, health, readiness and openapi.json need it: as
  *    "authorization: Bearer TOKEN". Without a token file nothing can be changed, and nothing but loopback is served.
  *  - *Which names.* A request whose host is neither an address, nor localhost, nor one of `hosts` is refused, and so is
  *    one that a page of another origin has sent.

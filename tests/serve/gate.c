@@ -191,6 +191,17 @@ static void reads_and_changes_have_rates_of_their_own(void **state) {
     (void)serve_down(state);
 }
 
+static void strangers_take_nothing_of_the_reads(void **state) {
+    serve_world *s = serve_world_new("127.0.0.1");
+    assert_int_equal(serve_mount(s, (ebb_dashboard_opts){.reads_second = 60}), EBB_OK);
+    int shed = 0;
+    for (int tries = 0; shed == 0 && tries < 2000; tries++) shed += look(s, "/healthz") == 429;
+    assert_int_equal(shed, 1);
+    assert_int_equal(look(s, "/api/v1/live"), 200);
+    *state = s;
+    (void)serve_down(state);
+}
+
 static void a_rate_below_a_cost_lets_one_pass(void **state) {
     serve_world *s = serve_world_new("127.0.0.1");
     assert_int_equal(serve_mount(s, (ebb_dashboard_opts){.reads_second = 1}), EBB_OK);
@@ -209,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_name_that_is_not_ours_is_refused),
         SERVED(a_page_of_another_origin_is_refused),
         cmocka_unit_test(reads_and_changes_have_rates_of_their_own),
+        cmocka_unit_test(strangers_take_nothing_of_the_reads),
         cmocka_unit_test(a_rate_below_a_cost_lets_one_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
