@@ -52,7 +52,7 @@ typedef struct ebb__rule {
     uint64_t least, most; /* of a number, or of the bytes of a text */
 } ebb__rule;
 
-enum { EBB__RULES = 12, EBB__COST_TREE = 50, EBB__COST_MANY = 10, EBB__COST_ONE = 1 };
+enum { EBB__RULES = 12, EBB__COST_TREE = 500, EBB__COST_MANY = 50, EBB__COST_ONE = 1 };
 
 typedef ebb_status (*ebb__route_fn)(ebb__ask *a);
 typedef struct ebb__route {
@@ -146,8 +146,8 @@ struct ebb__ask {
     ebb__problem problem;
 };
 
-/* The handler of every route. */
-ebb_status ebb__dispatch(ebb_cx *cx, ebb_http *x, void *binding);
+/* The handler of every route; `arg` is its binding. */
+ebb_status ebb__dispatch(ebb_cx *cx, ebb_http *x, void *arg);
 
 /* Sets the problem. Returns false. `where` and `expected` may be NULL. */
 __attribute__((format(printf, 6, 7))) bool ebb__problem_set(ebb__ask *a, int status, const char *code,

@@ -35,8 +35,8 @@ typedef struct ebb_dashboard_opts {
     const char *const *hosts;
     ebb_store *store;   /* whose instances it serves; must be open as long as the server. NULL: none */
     ebb_worker *worker; /* whose counters /metrics has; of the same loop. NULL: none */
-    /* Rate limits, of reads and of changes apart. A read of the whole tree counts as 50 and one of many instances as 10,
-     * others as one; a second's worth may come at once. Past it: 429. 0: 1,000 each. */
+    /* Rate limits, of reads and of changes apart. A read of the whole tree counts as 500 and one of many instances as 50,
+     * others as one; a second's worth may come at once. Past it: 429. 0: 10,000 each. */
     uint32_t reads_second;
     uint32_t changes_second;
 } ebb_dashboard_opts;
