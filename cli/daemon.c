@@ -47,7 +47,7 @@ static bool write_token(const char *path, int fd) {
     char text[2 * RANDOM_BYTES + 2];
     if (getentropy(random, sizeof random) != 0) return false;
     for (size_t i = 0; i < sizeof random; i++) (void)snprintf(text + 2 * i, 3, "%02x", random[i]);
-    text[2 * RANDOM_BYTES] = '\n';
+    text[sizeof text - 2] = '\n';
     if (write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1) return true;
     (void)unlink(path);
     return false;

@@ -1,16 +1,28 @@
-# The files that serve/ has in memory, as C: assets.inc has an array of bytes for each.
+# The files that serve/ has in memory, as C: assets.inc has their bytes and a table of them.
 set(EBB_ASSETS_DIR ${CMAKE_BINARY_DIR}/assets)
+set(ebb_assets_bytes "")
+set(ebb_assets_rows "")
 
-# ebb_asset(NAME FILE): `const unsigned char ebb__asset_NAME[]` with the bytes of FILE, which CMake watches.
-function(ebb_asset name file)
-    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${file})
-    file(READ ${file} bytes HEX)
-    string(REGEX REPLACE "(................................)" "\\1\n" bytes "${bytes}")
+# ebb_asset(FILE TYPE): FILE is served as what it is called, with that content-type. CMake watches it.
+macro(ebb_asset file type)
+    set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/${file})
+    file(READ ${PROJECT_SOURCE_DIR}/${file} bytes HEX)
     string(REGEX REPLACE "([0-9a-f][0-9a-f])" "0x\\1," bytes "${bytes}")
-    file(APPEND ${EBB_ASSETS_DIR}/assets.tmp "const unsigned char ebb__asset_${name}[] = {\n${bytes}};\n")
-endfunction()
+    get_filename_component(name ${file} NAME)
+    string(MAKE_C_IDENTIFIER ${name} identifier)
+    string(APPEND ebb_assets_bytes "static const unsigned char ${identifier}[] = {${bytes}};\n")
+    string(APPEND ebb_assets_rows "    {\"${name}\", \"${type}\", ${identifier}, sizeof ${identifier}},\n")
+endmacro()
 
-file(WRITE ${EBB_ASSETS_DIR}/assets.tmp "")
-ebb_asset(openapi ${PROJECT_SOURCE_DIR}/serve/openapi.json)
+ebb_asset(serve/openapi.json application/json)
+ebb_asset(web/dashboard/index.html "text/html; charset=utf-8")
+ebb_asset(web/dashboard/dashboard.css "text/css; charset=utf-8")
+ebb_asset(web/playground/icon.svg image/svg+xml)
+foreach(name dashboard/api dashboard/drains dashboard/instances dashboard/main dashboard/rows dashboard/tree
+        playground/element)
+    ebb_asset(web/${name}.js "text/javascript; charset=utf-8")
+endforeach()
+file(WRITE ${EBB_ASSETS_DIR}/assets.tmp
+    "${ebb_assets_bytes}static const ebb__asset assets[] = {\n${ebb_assets_rows}};\n")
 configure_file(${EBB_ASSETS_DIR}/assets.tmp ${EBB_ASSETS_DIR}/assets.inc COPYONLY)
 set_source_files_properties(${PROJECT_SOURCE_DIR}/serve/assets.c PROPERTIES INCLUDE_DIRECTORIES ${EBB_ASSETS_DIR})

@@ -9,7 +9,7 @@
 #include "kernel/layer.h"
 #include "serve/serve.h"
 
-enum { RATE = 1000, PATTERN = 160, HOST_MOST = 253 };
+enum { RATE = 10000, PATTERN = 160, HOST_MOST = 253 };
 
 /* ---- errors ------------------------------------------------------------------------------------------------------ */
 

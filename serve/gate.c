@@ -106,7 +106,7 @@ static bool rate_is_right(ebb__ask *a) {
     bool change = a->route->access == EBB__CHANGE;
     uint32_t rate = change ? d->changes_second : d->reads_second;
     uint32_t cost = a->route->cost < rate ? a->route->cost : rate;
-    ebb__bucket *b = change ? &d->changes : &d->reads;
+    ebb__bucket *b = &d->buckets[a->route->access];
     if (ebb__bucket_left(b, ebb_now(a->cx), rate, rate) >= cost)
         return ebb__bucket_take(b, ebb_now(a->cx), rate, rate, cost);
     d->refused[EBB__TOO_OFTEN]++;

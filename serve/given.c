@@ -142,7 +142,7 @@ static bool decode(char *s) {
             *to++ = *s == '+' ? ' ' : *s;
             continue;
         }
-        *to = (char)(hex(s[1]) << 4 | hex(s[2]));
+        *to = (char)((unsigned)hex(s[1]) * 16 + (unsigned)hex(s[2]));
         if (*to++ == 0) return false;
         s += 2;
     }

@@ -8,8 +8,8 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "http/http.h"
 #include "kernel/layer.h"
-#include "serve/assets.h"
 #include "serve/live.h"
 #include "workflow/workflow.h"
 
@@ -61,10 +61,6 @@ ebb_status ebb__serve_ready(ebb__ask *a) {
     return ebb__answer(a, 200, json_pack("{s:s}", "status", "ready"));
 }
 
-ebb_status ebb__serve_openapi(ebb__ask *a) {
-    return ebb_http_reply(a->cx, a->x, 200, "application/json", ebb__asset_openapi, ebb__asset_openapi_n);
-}
-
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
 void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
@@ -113,11 +109,29 @@ static const char *given_text(const ebb__ask *a, const char *name, const char *o
     return g->is ? g->text : otherwise;
 }
 
-/* A region that has the server in it can't be cancelled by way of the server: nobody could be answered. */
+/* Whether `r` is the region `inner`, or around it. */
+static bool is_around(const ebb_runtime *rt, const ebb__region *r, const ebb__region *inner) {
+    while (inner != NULL && inner != r) inner = ebb__region_parent(rt, inner);
+    return inner != NULL;
+}
+
+/* One that has this exchange in it, or the task that accepts connections: nobody could ask or be answered any more. */
 static bool has_the_server(const ebb__ask *a, const ebb__region *r) {
-    const ebb__region *at = ebb__region_of(a->cx);
-    while (at != NULL && at != r) at = ebb__region_parent(ebb__rt_of(a->cx), at);
-    return at != NULL;
+    ebb_runtime *rt = ebb__rt_of(a->cx);
+    ebb_task_info acceptor;
+    ebb__region *in;
+    if (is_around(rt, r, ebb__region_of(a->cx))) return true;
+    if (ebb_task_info_of(a->cx, a->dash->server->acceptor, &acceptor) != EBB_OK) return false;
+    return ebb__region_get(rt, acceptor.region, &in) == EBB_OK && is_around(rt, r, in);
+}
+
+/* The supervisor and the handlers of a drain end by the calls of their workflow. */
+static bool is_of_a_drain(const ebb_runtime *rt, const ebb__region *r) {
+    for (; r != NULL; r = ebb__region_parent(rt, r)) {
+        const ebb__wf *wf = ebb__wf_around(rt, r);
+        if (wf != NULL && wf->drain_region.id == ebb__region_name(rt, r).id) return true;
+    }
+    return false;
 }
 
 ebb_status ebb__serve_region_cancel(ebb__ask *a) {
@@ -131,6 +145,9 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a) {
     if (has_the_server(a, r))
         return ebb__answer_refusal(a, 409, "has_this_server",
                                    "the region has this server in it: request its workflow to stop");
+    if (is_of_a_drain(ebb__rt_of(a->cx), r))
+        return ebb__answer_refusal(a, 409, "is_of_a_drain",
+                                   "the region is that of a drain: extend or force its workflow");
     ebb_region_cancel(a->cx, region, EBB_CANCEL_USER, given_text(a, "message", "cancelled by the operator"));
     return ebb__answer(a, 202, json_pack("{s:b}", "accepted", 1));
 }

@@ -59,6 +59,8 @@ static const ebb__rule cancel_all[] = {
 #define TAKES(rules) (rules), sizeof(rules) / sizeof *(rules)
 #define NOTHING      NULL, 0
 static const ebb__route routes[] = {
+    {"GET", "/", EBB__OPEN, EBB__COST_ONE, ebb__serve_page, NOTHING},
+    {"GET", "/assets/:file", EBB__OPEN, EBB__COST_ONE, ebb__serve_asset, NOTHING},
     {"GET", "/healthz", EBB__OPEN, EBB__COST_ONE, ebb__serve_health, NOTHING},
     {"GET", "/readyz", EBB__OPEN, EBB__COST_ONE, ebb__serve_ready, NOTHING},
     {"GET", "/openapi.json", EBB__OPEN, EBB__COST_MANY, ebb__serve_openapi, NOTHING},

@@ -7,6 +7,7 @@
  *   gate.c        who may ask: host, origin, token, rate
  *   given.c       the query or the body, by the rules of the route
  *   answer.c      JSON answers, and refusals that say what, where and what was expected
+ * page.c        the page and its files, from memory (assets.h)
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
  * events.c      the tree and the instances as server-sent events
@@ -51,7 +52,7 @@ typedef struct ebb__rule {
     uint64_t least, most; /* of a number, or of the bytes of a text */
 } ebb__rule;
 
-enum { EBB__RULES = 12, EBB__COST_TREE = 50, EBB__COST_MANY = 10, EBB__COST_ONE = 1 };
+enum { EBB__RULES = 12, EBB__COST_TREE = 500, EBB__COST_MANY = 50, EBB__COST_ONE = 1 };
 
 typedef ebb_status (*ebb__route_fn)(ebb__ask *a);
 typedef struct ebb__route {
@@ -71,13 +72,13 @@ enum { EBB__ROUTES_MOST = 40 };
 
 enum { EBB__TOKEN_LEAST = 16, EBB__TOKEN_MOST = 256, EBB__HOSTS = 16, EBB__DIGEST = 32, EBB__PREFIX = 64 };
 
-typedef enum ebb__refusal {
+typedef enum ebb__gate_refusal {
     EBB__BAD_HOST,
     EBB__BAD_ORIGIN,
     EBB__BAD_TOKEN,
     EBB__TOO_OFTEN,
     EBB__REFUSALS
-} ebb__refusal;
+} ebb__gate_refusal;
 extern const char *const ebb__refusal_names[EBB__REFUSALS]; /* "host" */
 
 /* What a handler of the server gets. */
@@ -99,7 +100,8 @@ struct ebb__dashboard {
     char *hosts[EBB__HOSTS];
     size_t hosts_n;
     uint32_t reads_second, changes_second;
-    ebb__bucket reads, changes;
+    ebb__bucket
+        buckets[EBB__CHANGE + 1]; /* by access: who may ask without a token takes nothing of the others */
     uint64_t requests, refused[EBB__REFUSALS];
     uint32_t streams; /* of events, now */
     uint64_t shed;    /* streams that were ended because their reader was too slow */
@@ -144,8 +146,8 @@ struct ebb__ask {
     ebb__problem problem;
 };
 
-/* The handler of every route. */
-ebb_status ebb__dispatch(ebb_cx *cx, ebb_http *x, void *binding);
+/* The handler of every route; `arg` is its binding. */
+ebb_status ebb__dispatch(ebb_cx *cx, ebb_http *x, void *arg);
 
 /* Sets the problem. Returns false. `where` and `expected` may be NULL. */
 __attribute__((format(printf, 6, 7))) bool ebb__problem_set(ebb__ask *a, int status, const char *code,
@@ -179,6 +181,8 @@ ebb_status ebb__answer_failure(ebb__ask *a, ebb_status st, const char *text);
 
 /* ---- handlers --------------------------------------------------------------------------------------------------- */
 
+ebb_status ebb__serve_page(ebb__ask *a);
+ebb_status ebb__serve_asset(ebb__ask *a);
 ebb_status ebb__serve_health(ebb__ask *a);
 ebb_status ebb__serve_ready(ebb__ask *a);
 ebb_status ebb__serve_openapi(ebb__ask *a);

@@ -1,13 +1,13 @@
-/* ebb/dashboard.h - one line that gives a service an API for its operators: what lives in it, what it waits for, its
- * drains, counters for Prometheus, and its durable instances.
+/* ebb/dashboard.h - one line that gives a service an API and a page for its operators: what lives in it, what it waits
+ * for, its drains, counters for Prometheus, and its durable instances.
  *
  *     st = ebb_http_listen(cx, &(ebb_http_server_opts){.address = {"127.0.0.1", 8080}}, &server);
  *     st = ebb_dashboard_mount(cx, server, &(ebb_dashboard_opts){.store = store});
  *
- * GET /ebb/openapi.json describes every path (docs/serve.md). The rules:
+ * The page is /ebb/, and GET /ebb/openapi.json describes every path (docs/serve.md). The rules:
  *
  *  - *Who may ask.* A server that listens on a loopback address answers whoever reaches it; the paths that change
- *    something need the token. On any other address all paths but health, readiness and openapi.json need it: as
+ *    something need the token. On any other address all paths but the page, health, readiness and openapi.json need it: as
  *    "authorization: Bearer TOKEN". Without a token file nothing can be changed, and nothing but loopback is served.
  *  - *Which names.* A request whose host is neither an address, nor localhost, nor one of `hosts` is refused, and so is
  *    one that a page of another origin has sent.
@@ -35,8 +35,8 @@ typedef struct ebb_dashboard_opts {
     const char *const *hosts;
     ebb_store *store;   /* whose instances it serves; must be open as long as the server. NULL: none */
     ebb_worker *worker; /* whose counters /metrics has; of the same loop. NULL: none */
-    /* Rate limits, of reads and of changes apart. A read of the whole tree counts as 50 and one of many instances as 10,
-     * others as one; a second's worth may come at once. Past it: 429. 0: 1,000 each. */
+    /* Rate limits, of reads and of changes apart. A read of the whole tree counts as 500 and one of many instances as 50,
+     * others as one; a second's worth may come at once. Past it: 429. 0: 10,000 each. */
     uint32_t reads_second;
     uint32_t changes_second;
 } ebb_dashboard_opts;

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb serve`: the daemon from outside, with a real store and a program; how it stops, and what a kill leaves.
 
-usage: daemon.py EBB APP EMPTY_APP [CLASS[.TEST]...]
+usage: daemon.py EBB APP EMPTY_APP POSTGRES [CLASS[.TEST]...]
 """
 import http.client
 import json
@@ -20,7 +20,7 @@ from pathlib import Path
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
 OK, USAGE = 0, 2
-EBB = APP = EMPTY = ""
+EBB = APP = EMPTY = POSTGRES = ""
 PAID = "charge=cat >/dev/null; echo '\"paid\"'"
 
 
@@ -243,6 +243,35 @@ class Ends(WithDaemons):
             s.close()
 
 
+class Two(WithDaemons):
+    """Two daemons on one PostgreSQL."""
+
+    def setUp(self):
+        super().setUp()
+        server = subprocess.Popen([POSTGRES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+        self.addCleanup(server.communicate)
+        self.url = server.stdout.readline().strip()
+        self.assertTrue(self.url)
+
+    def both(self):
+        return [self.daemon("--store", self.url, "--dir", name, "--load", APP, "--activity", PAID)
+                for name in ("one", "two")]
+
+    def test_what_one_starts_the_other_shows_and_steers(self):
+        first, second = self.both()
+        self.assertNotEqual(first.token, second.token)
+        self.start(first, "order-7")
+        self.until("it waits", lambda: self.waits(second, "order-7"))
+        self.assertEqual(second.ask("POST", "/api/v1/instances/order-7/signal", {"name": "hurry"})[0], 202)
+        self.until("its end", lambda: self.is_in(first, "order-7", "Completed"))
+        self.start(second, "order-8")
+        self.until("it waits", lambda: self.waits(second, "order-8"))
+        self.assertEqual(first.stop(), (OK, "", ""))
+        self.assertEqual(second.ask("POST", "/api/v1/instances/order-8/signal", {"name": "hurry"})[0], 202)
+        self.until("its end, whoever had it", lambda: self.is_in(second, "order-8", "Completed"))
+        self.assertEqual(second.stop(), (OK, "", ""))
+
+
 class Refuses(WithDaemons):
     def bad(self, expected, *args):
         r = subprocess.run([EBB, "serve", *args], cwd=self.where, timeout=PATIENCE_S, stdout=subprocess.PIPE,
@@ -284,5 +313,5 @@ class Refuses(WithDaemons):
 
 
 if __name__ == "__main__":
-    EBB, APP, EMPTY = (str(Path(a).resolve()) for a in sys.argv[1:4])
-    unittest.main(argv=[sys.argv[0], *sys.argv[4:]])
+    EBB, APP, EMPTY, POSTGRES = (str(Path(a).resolve()) for a in sys.argv[1:5])
+    unittest.main(argv=[sys.argv[0], *sys.argv[5:]])

@@ -38,5 +38,6 @@ ebb_program(cli.postgres ebb ${dir}/programs/postgres.c)
 target_include_directories(cli.postgres PRIVATE ${PROJECT_SOURCE_DIR})
 ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_other>
     $<TARGET_FILE:cli.app_empty> $<TARGET_FILE:cli.postgres>)
-# The daemon, with a real store and a program.
-ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>)
+# The daemon, with real stores and a program.
+ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
+    $<TARGET_FILE:cli.postgres>)

@@ -175,18 +175,29 @@ static void a_page_of_another_origin_is_refused(void **state) {
 static void reads_and_changes_have_rates_of_their_own(void **state) {
     serve_world *s = serve_world_new("127.0.0.1");
     const char *path = file_with(s->w, "token", TOKEN, 0600);
-    ebb_dashboard_opts opts = {.token_file = path, .reads_second = 120, .changes_second = 3};
+    ebb_dashboard_opts opts = {.token_file = path, .reads_second = 1200, .changes_second = 3};
     assert_int_equal(serve_mount(s, opts), EBB_OK);
     int shed = 0, tries = 0;
     for (; shed == 0 && tries < 1000; tries++) shed += look(s, "/api/v1/live") == 429;
     assert_int_equal(shed, 1);
-    assert_in_range(tries, 3, 999); /* two at once: each counts as 50 */
+    assert_in_range(tries, 3, 999); /* two at once: each counts as 500 */
     assert_string_equal(said(s, "error.message"),
-                        "more than 120 reads a second, of which this one counts as 50");
+                        "more than 1200 reads a second, of which this one counts as 500");
     assert_int_equal(post(s, TOKEN), 404); /* changes have their own */
     for (shed = 0, tries = 0; shed == 0 && tries < 1000; tries++) shed += post(s, TOKEN) == 429;
     assert_int_equal(shed, 1);
     assert_int_equal(post(s, "wrong-wrong-wrong-wrong"), 401); /* a stranger takes nothing of it */
+    *state = s;
+    (void)serve_down(state);
+}
+
+static void strangers_take_nothing_of_the_reads(void **state) {
+    serve_world *s = serve_world_new("127.0.0.1");
+    assert_int_equal(serve_mount(s, (ebb_dashboard_opts){.reads_second = 3}), EBB_OK);
+    int shed = 0;
+    for (int tries = 0; shed == 0 && tries < 2000; tries++) shed += look(s, "/healthz") == 429;
+    assert_int_equal(shed, 1);
+    assert_int_equal(look(s, "/api/v1/live"), 200);
     *state = s;
     (void)serve_down(state);
 }
@@ -209,6 +220,7 @@ int main(void) {
         cmocka_unit_test(a_name_that_is_not_ours_is_refused),
         SERVED(a_page_of_another_origin_is_refused),
         cmocka_unit_test(reads_and_changes_have_rates_of_their_own),
+        cmocka_unit_test(strangers_take_nothing_of_the_reads),
         cmocka_unit_test(a_rate_below_a_cost_lets_one_pass),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

@@ -183,6 +183,34 @@ static void paths_lead_to_no_file(void **state) {
     }
 }
 
+static void the_page_and_its_files_come_from_memory(void **state) {
+    serve_world *s = *state;
+    char *got = raw(s, "GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    assert_non_null(strstr(got, "content-type: text/html; charset=utf-8\r\n"));
+    assert_non_null(strstr(got, "content-security-policy: default-src 'none'; script-src 'self'; "));
+    assert_non_null(strstr(got, "</html>"));
+    for (char *at = got; (at = strstr(at, "=\"assets/")) != NULL;
+         at++) { /* each file that it names is there */
+        char path[100];
+        snprintf(path, sizeof path, "/%.*s", (int)strcspn(at + 2, "\""), at + 2);
+        assert_int_equal(look(s, path), 200);
+    }
+    assert_int_equal(look(s, "/assets/main.js"), 200);
+    for (char *at = s->text; (at = strstr(at, "from './")) != NULL; at++) {
+        char path[100];
+        snprintf(path, sizeof path, "/assets/%.*s", (int)strcspn(at + 8, "'"), at + 8);
+        char *text = strdup(s->text);
+        const size_t offset = (size_t)(at - s->text);
+        assert_int_equal(look(s, path), 200);
+        free(s->text);
+        s->text = text;
+        at = text + offset;
+    }
+    assert_int_equal(look(s, "/assets/passwd"), 404);
+    assert_string_equal(said(s, "error.code"), "no_such_file");
+    free(got);
+}
+
 static void answers_are_not_stored_sniffed_or_framed(void **state) {
     serve_world *s = *state;
     char *got = raw(s, "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
@@ -209,6 +237,7 @@ int main(void) {
         SERVED(deep_and_large_bodies_are_refused),
         SERVED(a_body_is_of_json_or_there_is_none),
         SERVED(paths_lead_to_no_file),
+        SERVED(the_page_and_its_files_come_from_memory),
         SERVED(answers_are_not_stored_sniffed_or_framed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);

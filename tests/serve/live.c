@@ -95,6 +95,60 @@ static void a_region_is_cancelled_and_its_task_learns_of_it(void **state) {
     assert_string_equal(said(s, "error.code"), "gone");
 }
 
+static ebb_status drains_never(ebb_cx *cx, ebb_drain *d, void *arg) {
+    (void)cx;
+    (void)arg;
+    ebb_drain_progress(d, 3, 7);
+    return EBB_PENDING;
+}
+
+static ebb_workflow rollout(serve_world *s) {
+    ebb_cx *cx = ebb_loop_cx(s->w->loop);
+    ebb_workflow_opts opts = {
+        .type = &ebb_workflow_rollout_cancel, .name = "v42", .budget = 3600 * EBB_SECOND};
+    ebb_workflow wf = ebb_workflow_open(cx, &opts);
+    assert_int_equal(ebb_id_status(wf.id), EBB_OK);
+    return wf;
+}
+
+/* All regions of a service, one after the other: those that the service needs are refused, and it goes on. */
+static void regions_that_the_service_needs_are_not_cancelled(void **state) {
+    serve_world *s = *state;
+    char path[128];
+    ebb_workflow wf = rollout(s);
+    ebb_cx *cx = ebb_loop_cx(s->w->loop);
+    assert_int_equal(ebb_workflow_on_drain(cx, wf, "undo", drains_never, NULL), EBB_OK);
+    assert_int_equal(look(s, "/api/v1/live"), 200);
+    json_t *tree = json_deep_copy(member(s->said, "loops.0.tree")), *node;
+    int refused[2] = {0, 0};
+    char own[40];
+    size_t i;
+    const uint64_t of = ebb_workflow_region(cx, wf).id;
+    snprintf(own, sizeof own, "%u.%u.%u", (unsigned)(of >> 56), (unsigned)(of >> 32 & 0xffffff),
+             (unsigned)of);
+    json_array_foreach(tree, i, node) {
+        const char *id = json_string_value(json_object_get(node, "region"));
+        const char *site = json_string_value(json_object_get(node, "site"));
+        if (id == NULL || strstr(site, "http/server.c:1") != NULL)
+            continue; /* a connection: its own, perhaps */
+        if (strstr(site, "loop_world.h") != NULL || strcmp(id, own) == 0) continue; /* the test's */
+        snprintf(path, sizeof path, "/api/v1/regions/%s/cancel", id);
+        const int status = change(s, path, NULL);
+        refused[0] += status == 409 && strcmp(said(s, "error.code"), "has_this_server") == 0;
+        refused[1] += status == 409 && strcmp(said(s, "error.code"), "is_of_a_drain") == 0;
+    }
+    json_decref(tree);
+    assert_int_equal(refused[0], 3); /* the root, the server, the acceptor */
+    assert_int_equal(refused[1], 1);
+    assert_int_equal(look(s, "/api/v1/workflows"), 200);
+    assert_string_equal(said(s, "workflows.0.state"), "IDLE");
+    free(raw(s,
+             "GET /healthz HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")); /* a new connection */
+    assert_int_equal(ebb_workflow_force(ebb_loop_cx(s->w->loop), wf, NULL), EBB_ERR_CANCEL_INVALID_PHASE);
+    assert_int_equal(ebb_workflow_request(ebb_loop_cx(s->w->loop), wf, EBB_CANCEL_USER, NULL), EBB_OK);
+    assert_int_equal(ebb_workflow_force(ebb_loop_cx(s->w->loop), wf, NULL), EBB_OK);
+}
+
 static void the_region_of_the_server_is_not_cancelled(void **state) {
     serve_world *s = *state;
     char path[128];
@@ -112,22 +166,6 @@ static void the_region_of_the_server_is_not_cancelled(void **state) {
 }
 
 /* ---- workflows ------------------------------------------------------------------------------------------------- */
-
-static ebb_status drains_never(ebb_cx *cx, ebb_drain *d, void *arg) {
-    (void)cx;
-    (void)arg;
-    ebb_drain_progress(d, 3, 7);
-    return EBB_PENDING;
-}
-
-static ebb_workflow rollout(serve_world *s) {
-    ebb_cx *cx = ebb_loop_cx(s->w->loop);
-    ebb_workflow_opts opts = {
-        .type = &ebb_workflow_rollout_cancel, .name = "v42", .budget = 3600 * EBB_SECOND};
-    ebb_workflow wf = ebb_workflow_open(cx, &opts);
-    assert_int_equal(ebb_id_status(wf.id), EBB_OK);
-    return wf;
-}
 
 static void path_of(char out[160], ebb_workflow wf, const char *verb) {
     snprintf(out, 160, "/api/v1/workflows/%u.%u.%u%s", (unsigned)(wf.id >> 56),
@@ -222,7 +260,7 @@ static void paths_begin_with_the_prefix(void **state) {
     assert_int_equal(ebb_dashboard_mount(ebb_loop_cx(s->w->loop), s->server, NULL), EBB_OK);
     assert_int_equal(look(s, "/ebb/healthz"), 200);
     assert_int_equal(ebb_dashboard_mount(ebb_loop_cx(s->w->loop), s->server, NULL), EBB_ERR_BUSY);
-    assert_string_equal(ebb_dashboard_error(), "the server has a handler for GET /ebb/healthz already");
+    assert_string_equal(ebb_dashboard_error(), "the server has a handler for GET /ebb/ already");
     *state = s;
     (void)serve_down(state);
 }
@@ -233,6 +271,7 @@ int main(void) {
         SERVED(a_service_that_stops_is_not_ready),
         SERVED(the_tree_has_regions_and_what_tasks_wait_for),
         SERVED(a_region_is_cancelled_and_its_task_learns_of_it),
+        SERVED(regions_that_the_service_needs_are_not_cancelled),
         SERVED(the_region_of_the_server_is_not_cancelled),
         SERVED(a_drain_is_shown_explained_extended_and_forced),
         SERVED(an_explanation_has_at_most_so_many_bytes),
