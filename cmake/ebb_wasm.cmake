@@ -20,7 +20,7 @@ endfunction()
 
 file(GLOB abi_sources CONFIGURE_DEPENDS web/wasm/*.c)
 # Of lab/ what runs a script or a journal: these files are pure too.
-file(GLOB lab_sources CONFIGURE_DEPENDS lab/lab.c lab/chooser.c lab/script*.c lab/replay*.c web/lab/*.c web/bench/*.c)
+file(GLOB lab_sources CONFIGURE_DEPENDS lab/lab.c lab/memory.c lab/chooser.c lab/script*.c lab/replay*.c web/lab/*.c web/bench/*.c)
 ebb_wasm(ebb ${sources} ${abi_sources})
 target_compile_definitions(ebb PRIVATE EBB__PAGE=1)
 ebb_wasm(ebb-lab ${sources} ${abi_sources} ${lab_sources})

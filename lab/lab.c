@@ -27,65 +27,10 @@ enum {
 };
 #define HORIZON (UINT64_C(1) << 62) /* the lab does not wait for anything due later */
 
-struct ebb__lab_block {
-    ebb__lab_block *next;
-    size_t size;
-    uint64_t align;
-    unsigned char bytes[];
-};
-
-/* ---- memory -------------------------------------------------------------------------------------------- */
-
-bool ebb__lab_grow(ebb_lab *lab, void **items, size_t *room, size_t n, size_t size) {
-    if (n <= *room) return true;
-    size_t wanted = *room == 0 ? 64 : *room;
-    while (wanted < n) wanted *= 2;
-    void *p = ebb__resize(&lab->allocator, *items, *room * size, wanted * size);
-    if (p == NULL) {
-        ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
-        return false;
-    }
-    *items = p;
-    *room = wanted;
-    return true;
-}
-
-static void *add_block(ebb_lab *lab, ebb__lab_block **blocks, size_t n) {
-    ebb__lab_block *b = ebb__alloc(&lab->allocator, sizeof *b + n);
-    if (b == NULL) {
-        ebb__lab_stop(lab, EBB_ERR_NOMEM, "", NULL);
-        return NULL;
-    }
-    memset(b, 0, sizeof *b + n);
-    b->next = *blocks;
-    b->size = n;
-    *blocks = b;
-    return b->bytes;
-}
-
-void *ebb_lab_alloc(ebb_lab *lab, size_t n) {
-    return add_block(lab, &lab->blocks, n);
-}
-
-const char *ebb__lab_string(ebb_lab *lab, const char *text) {
-    for (ebb__lab_block *b = lab->strings; b != NULL; b = b->next) {
-        if (strcmp((const char *)b->bytes, text) == 0) return (const char *)b->bytes;
-    }
-    size_t n = strlen(text) + 1;
-    char *copy = add_block(lab, &lab->strings, n);
-    return copy == NULL ? NULL : memcpy(copy, text, n);
-}
-
-static void free_blocks(ebb_lab *lab, ebb__lab_block **blocks) {
-    while (*blocks != NULL) {
-        ebb__lab_block *b = *blocks;
-        *blocks = b->next;
-        ebb__free(&lab->allocator, b, sizeof *b + b->size);
-    }
-}
+/* ---- life ------------------------------------------------------------------------------------------------ */
 
 static void end_round(ebb_lab *lab) {
-    free_blocks(lab, &lab->blocks);
+    ebb__lab_blocks_free(lab, &lab->blocks);
     lab->state = NULL;
 }
 
@@ -94,12 +39,16 @@ ebb_lab *ebb_lab_new(ebb_allocator a) {
     if (lab == NULL) return NULL;
     memset(lab, 0, sizeof *lab);
     lab->allocator = a;
-    return lab;
+    lab->keeper = ebb__lab_keeper_new(a);
+    if (lab->keeper != NULL) return lab;
+    ebb__free(&a, lab, sizeof *lab);
+    return NULL;
 }
 
 void ebb_lab_free(ebb_lab *lab) {
     if (lab == NULL) return;
     ebb_allocator a = lab->allocator;
+    ebb__lab_keeper_leave(lab->keeper);
     for (uint32_t i = 0; i < EBB_LAB_RUNTIMES; i++) {
         ebb__free(&a, lab->runtime[i].bytes, lab->runtime[i].room);
     }
@@ -520,7 +469,7 @@ void ebb__lab_unwatch(ebb_lab *lab, uint32_t i) {
 static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
     ebb_runtime *rt;
     ebb_status st = ebb_runtime_new(
-        &(ebb_runtime_opts){.allocator = lab->allocator, .runtime_id = (uint8_t)(i + 1)}, &rt);
+        &(ebb_runtime_opts){.allocator = ebb__lab_keeping(lab->keeper), .runtime_id = (uint8_t)(i + 1)}, &rt);
     return st == EBB_OK ? ebb__lab_watch(lab, i, rt) : st;
 }
 
@@ -555,7 +504,7 @@ static void stop(ebb_lab *lab) {
         ebb_runtime_free(rt);
     }
     end_round(lab);
-    free_blocks(lab, &lab->strings);
+    ebb__lab_blocks_free(lab, &lab->strings);
     lab->result.choices = lab->chooser.n;
 }
 

@@ -16,12 +16,16 @@ until then:
     LAYER/FILE.c:FUNCTION a test function of tests/LAYER/FILE.c
     FILE.test.js:ID       tests in web/ebb-web/test whose names begin with "ID: "
 """
+import collections
+import functools
 import re
 import sys
 from pathlib import Path
 
 COLUMNS = ["id", "source", "ruling", "where", "test"]
 
+
+@functools.cache
 def read(path):
     return path.read_text(encoding="utf-8") if path.exists() else ""
 
@@ -30,10 +34,17 @@ def rule_ids(root):
     return [line for line in read(root / "tests" / "contract_ids.txt").split("\n") if line and line[0] != "#"]
 
 
+@functools.cache
 def anchors(text):
     """The headings of a page, as links name them."""
     return {re.sub(r"[^\w\- ]", "", heading).strip().lower().replace(" ", "-")
             for heading in re.findall(r"^#+ +(.+)$", text, re.MULTILINE)}
+
+
+@functools.cache
+def words(text):
+    """How often each word stands in a text."""
+    return collections.Counter(re.findall(r"\w+", text))
 
 
 def lacks(root, test, names):
@@ -51,10 +62,10 @@ def lacks(root, test, names):
     text = read(root / "tests" / kind)
     if not text:
         return "no such file"
-    uses = re.findall(r"\b%s\b" % re.escape(name), text)
-    if not re.search(r"\b%s\(void \*\*" % re.escape(name), text):
+    uses = words(text)[name]
+    if uses == 0 or not re.search(r"\b%s\(void \*\*" % re.escape(name), text):
         return "no such function"
-    return None if len(uses) >= 2 else "the function is never registered"
+    return None if uses >= 2 else "the function is never registered"
 
 
 def check_row(root, row, names):
