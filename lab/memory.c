@@ -67,50 +67,82 @@ void ebb__lab_blocks_free(ebb_lab *lab, ebb__lab_block **blocks) {
 
 /* Each runtime has a few blocks of a megabyte: the ring of its trace, the pages of its heap. malloc gives them back to
  * the system at the end of each run, and all the small blocks beside them; to get zeroed pages again for the next run
- * takes several times as long as the run. So they are kept, in a list, each with this at its beginning. A block of the
- * size of a kept one is that one. There are at most MOST, because sizes that never come again would fill the memory. */
-struct ebb__lab_kept {
-    ebb__lab_kept *next;
-    size_t size;
-};
-
+ * takes several times as long as the run. So they are kept, in a list. A block of the size of a kept one is that one.
+ * There are at most MOST, because sizes that never come again would fill the memory.
+ *
+ * Memory of a runtime may outlive it and the lab: a program's machines are freed after both. So the keeper lives until
+ * the lab is freed and the last block was given back; without a lab it keeps nothing. */
 enum { BIG = 64 * 1024, MOST = 4 * EBB_LAB_RUNTIMES };
 
-static void *take_kept(ebb_lab *lab, size_t size) {
-    ebb__lab_kept **at = &lab->kept;
-    while (*at != NULL && (*at)->size != size) at = &(*at)->next;
-    ebb__lab_kept *k = *at;
-    if (k == NULL) return NULL;
-    *at = k->next;
-    lab->kept_n--;
+typedef struct kept { /* at the beginning of the block */
+    struct kept *next;
+    size_t size;
+} kept;
+
+struct ebb__lab_keeper {
+    ebb_allocator inner;
+    kept *first;
+    uint32_t n;    /* in the list */
+    bool alone;    /* the lab was freed */
+    uint64_t live; /* blocks that runtimes have */
+};
+
+ebb__lab_keeper *ebb__lab_keeper_new(ebb_allocator a) {
+    ebb__lab_keeper *k = ebb__alloc(&a, sizeof *k);
+    if (k != NULL) *k = (ebb__lab_keeper){.inner = a};
     return k;
 }
 
-static void *keeping(void *ctx, void *ptr, size_t old_size, size_t new_size) {
-    ebb_lab *lab = ctx;
-    if (ptr == NULL && new_size >= BIG) {
-        void *kept = take_kept(lab, new_size);
-        if (kept != NULL) return kept;
-    }
-    if (ptr == NULL || new_size != 0 || old_size < BIG || lab->kept_n == MOST)
-        return lab->allocator.fn(lab->allocator.ctx, ptr, old_size, new_size);
-    ebb__lab_kept *k = ptr;
-    *k = (ebb__lab_kept){lab->kept, old_size};
-    lab->kept = k;
-    lab->kept_n++;
-    return NULL;
+static void keeper_free(ebb__lab_keeper *k) {
+    ebb_allocator a = k->inner;
+    assert(k->n == 0 && k->first == NULL);
+    ebb__free(&a, k, sizeof *k);
 }
 
-ebb_allocator ebb__lab_keeping(ebb_lab *lab) {
-    return (ebb_allocator){keeping, lab};
+void ebb__lab_keeper_leave(ebb__lab_keeper *k) {
+    for (kept *b; (b = k->first) != NULL; k->n--) {
+        k->first = b->next;
+        ebb__free(&k->inner, b, b->size);
+    }
+    k->alone = true;
+    if (k->live == 0) keeper_free(k);
 }
 
-void ebb__lab_kept_free(ebb_lab *lab) {
-    while (lab->kept != NULL) {
-        ebb__lab_kept *k = lab->kept;
-        lab->kept = k->next;
-        lab->kept_n--;
-        ebb__free(&lab->allocator, k, k->size);
+static void *take(ebb__lab_keeper *k, size_t size) {
+    kept **at = &k->first;
+    while (*at != NULL && (*at)->size != size) at = &(*at)->next;
+    kept *b = *at;
+    if (b == NULL) return NULL;
+    *at = b->next;
+    k->n--;
+    return b;
+}
+
+static void give(ebb__lab_keeper *k, void *block, size_t size) {
+    if (size >= BIG && k->n < MOST && !k->alone) {
+        kept *b = block;
+        *b = (kept){k->first, size};
+        k->first = b;
+        k->n++;
+    } else {
+        ebb__free(&k->inner, block, size);
     }
-    assert(lab->kept_n == 0);
+    assert(k->live > 0);
+    if (--k->live == 0 && k->alone) keeper_free(k);
+}
+
+static void *allocate(void *ctx, void *ptr, size_t old_size, size_t new_size) {
+    ebb__lab_keeper *k = ctx;
+    if (new_size == 0) {
+        if (ptr != NULL) give(k, ptr, old_size);
+        return NULL;
+    }
+    void *got = ptr == NULL && new_size >= BIG ? take(k, new_size) : NULL;
+    if (got == NULL) got = k->inner.fn(k->inner.ctx, ptr, old_size, new_size);
+    if (got != NULL && ptr == NULL) k->live++;
+    return got;
+}
+
+ebb_allocator ebb__lab_keeping(ebb__lab_keeper *k) {
+    return (ebb_allocator){allocate, k};
 }

@@ -74,10 +74,32 @@ static void sizes_that_never_come_again_do_not_fill_the_memory(void **state) {
     assert_int_equal(l.blocks, 0);
 }
 
+/* As the machines of a program do. */
+static ebb_status setup_to_keep(ebb_lab *lab) {
+    ebb_chan **jobs = ebb_lab_arg(lab);
+    return ebb_chan_new(ebb_lab_runtime(lab, 0), LARGE, sizeof(int), jobs);
+}
+
+static void memory_of_a_runtime_may_outlive_the_lab(void **state) {
+    (void)state;
+    ledger l = {0};
+    ebb_lab *lab = ebb_lab_new((ebb_allocator){count, &l});
+    ebb_chan *jobs = NULL;
+    ebb_lab_scenario scenario = {.name = "queue", .about = "a queue", .setup = setup_to_keep, .arg = &jobs};
+    ebb_lab_case c = {.scenario = &scenario, .seed = 1};
+    ebb_lab_result r;
+    assert_int_equal(ebb_lab_run(lab, &c, NULL, &r), EBB_OK);
+    ebb_lab_free(lab);
+    assert_true(l.blocks > 0);
+    ebb_chan_free(jobs);
+    assert_int_equal(l.blocks, 0);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_run_takes_the_large_blocks_of_the_one_before),
         cmocka_unit_test(sizes_that_never_come_again_do_not_fill_the_memory),
+        cmocka_unit_test(memory_of_a_runtime_may_outlive_the_lab),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
