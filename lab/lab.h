@@ -44,7 +44,6 @@ typedef struct ebb__flying {
 } ebb__flying;
 
 typedef struct ebb__lab_block ebb__lab_block; /* of ebb_lab_alloc */
-typedef struct ebb__lab_kept ebb__lab_kept;   /* a block of a runtime that is gone */
 
 /* Keeps large blocks of runtimes for those of the next run. */
 typedef struct ebb__lab_keeper ebb__lab_keeper;
