@@ -70,12 +70,12 @@ test('a server gives its URL, serves, and stops with 0', async () => {
     await assert.rejects(fetch(server.url));
 });
 
-test('the arguments are: serve DIR --port 0', async () => {
+test('the arguments are: files DIR --port 0', async () => {
     const fake = script('args', `echo "$@" > ${dir}/args; trap 'exit 0' TERM
         echo http://127.0.0.1:1/; sleep 9 & wait`);
     const server = await serve({ ebb: fake, dir: '/some/dir' });
     await server.stop();
-    assert.equal(readFileSync(join(dir, 'args'), 'utf8'), 'serve /some/dir --port 0\n');
+    assert.equal(readFileSync(join(dir, 'args'), 'utf8'), 'files /some/dir --port 0\n');
 });
 
 test('a server that is not there, ends, is silent or says something else is an error', async () => {
