@@ -339,6 +339,7 @@ void ebb__fired(ebb_runtime *rt, uint32_t ref) {
 
 static bool reachable(ebb_runtime *rt, ebb_region region, ebb__region **out) {
     ebb_status st = ebb__find_region(rt, region, out);
+    assert(st != EBB_OK || *out != NULL);
     if (st == EBB_OK && (*out)->state != EBB_REGION_CLOSED) return true;
     if (st == EBB_OK || st == EBB_ERR_STALE) {
         rt->stats.stale_wakes++;

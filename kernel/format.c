@@ -64,7 +64,7 @@ static uint32_t crc_records(uint32_t crc, const ebb_record *records, uint32_t n)
 void ebb__block_seal(uint8_t header[32], const ebb_record *records, uint32_t n, uint64_t first_seq) {
     assert(n >= 1 && n <= EBB__FILE_BLOCK_MAX);
     memset(header, 0, EBB__FILE_BLOCK_BYTES);
-    memcpy(header, EBB__BLOCK_MAGIC, 4);
+    put32(header, EBB__BLOCK_MAGIC);
     put32(header + EBB__AT_BLOCK_N, n);
     put64(header + EBB__AT_BLOCK_SEQ, first_seq);
     uint32_t crc = ebb__crc(0, header + EBB__AT_BLOCK_N, EBB__AT_BLOCK_CRC - EBB__AT_BLOCK_N);

@@ -40,9 +40,9 @@ enum {
     EBB__AT_BLOCK_RESERVED = 20
 };
 
-#define EBB__TRACE_MAGIC   "EBBTRACE" /* 8 bytes */
-#define EBB__JOURNAL_MAGIC "EBBJRNL"  /* 8 bytes, including the 0 */
-#define EBB__BLOCK_MAGIC   "EBLK"     /* 4 bytes */
+#define EBB__TRACE_MAGIC   "EBBTRACE"           /* 8 bytes */
+#define EBB__JOURNAL_MAGIC "EBBJRNL"            /* 8 bytes, including the 0 */
+#define EBB__BLOCK_MAGIC   UINT32_C(0x4b4c4245) /* "EBLK", little-endian */
 
 /* Where the value of a record has the numbers of strings. */
 typedef enum ebb__strings_at {

@@ -41,8 +41,8 @@ ebb_lab *ebb_lab_new(ebb_allocator a) {
     if (lab == NULL) return NULL;
     memset(lab, 0, sizeof *lab);
     lab->allocator = a;
-    lab->keeper = ebb__lab_keeper_new(a);
-    if (lab->keeper != NULL) return lab;
+    lab->pool = ebb__lab_pool_new(a);
+    if (lab->pool != NULL) return lab;
     ebb__free(&a, lab, sizeof *lab);
     return NULL;
 }
@@ -50,7 +50,7 @@ ebb_lab *ebb_lab_new(ebb_allocator a) {
 void ebb_lab_free(ebb_lab *lab) {
     if (lab == NULL) return;
     ebb_allocator a = lab->allocator;
-    ebb__lab_keeper_leave(lab->keeper);
+    ebb__lab_pool_leave(lab->pool);
     for (uint32_t i = 0; i < EBB_LAB_RUNTIMES; i++) {
         ebb__free(&a, lab->runtime[i].bytes, lab->runtime[i].room);
     }
@@ -487,7 +487,8 @@ void ebb__lab_unwatch(ebb_lab *lab, uint32_t i) {
 static ebb_status start_runtime(ebb_lab *lab, uint32_t i) {
     ebb_runtime *rt;
     ebb_status st = ebb_runtime_new(
-        &(ebb_runtime_opts){.allocator = ebb__lab_keeping(lab->keeper), .runtime_id = (uint8_t)(i + 1)}, &rt);
+        &(ebb_runtime_opts){.allocator = ebb__lab_pool_allocator(lab->pool), .runtime_id = (uint8_t)(i + 1)},
+        &rt);
     return st == EBB_OK ? ebb__lab_watch(lab, i, rt) : st;
 }
 

@@ -46,7 +46,7 @@ typedef struct ebb__flying {
 typedef struct ebb__lab_block ebb__lab_block; /* of ebb_lab_alloc */
 
 /* Keeps large blocks of runtimes for those of the next run. */
-typedef struct ebb__lab_keeper ebb__lab_keeper;
+typedef struct ebb__lab_pool ebb__lab_pool;
 
 struct ebb_lab {
     ebb_allocator allocator;
@@ -62,7 +62,7 @@ struct ebb_lab {
     void *state;
     ebb__lab_block *blocks;  /* of this round */
     ebb__lab_block *strings; /* of this run */
-    ebb__lab_keeper *keeper;
+    ebb__lab_pool *pool;
     uint32_t steps, next_step; /* of the scenario in this round */
     uint64_t round_steps;      /* decisions in this round so far */
     uint32_t since_advance;    /* turns since the time last advanced */
@@ -78,11 +78,11 @@ uint32_t ebb__choose(ebb_lab *lab, uint32_t n);
 void ebb__chosen(ebb_lab *lab, uint16_t taken, uint16_t of);
 
 void ebb__lab_blocks_free(ebb_lab *lab, ebb__lab_block **blocks);
-ebb__lab_keeper *ebb__lab_keeper_new(ebb_allocator a); /* NULL: no memory */
+ebb__lab_pool *ebb__lab_pool_new(ebb_allocator a); /* NULL: no memory */
 /* The allocator for runtimes. It works until all memory is given back, also after the lab has left. */
-ebb_allocator ebb__lab_keeping(ebb__lab_keeper *k);
+ebb_allocator ebb__lab_pool_allocator(ebb__lab_pool *p);
 /* The lab is freed: gives back what is kept. */
-void ebb__lab_keeper_leave(ebb__lab_keeper *k);
+void ebb__lab_pool_leave(ebb__lab_pool *p);
 
 /* A copy of a text that lives until the run has ended; the same one for equal texts. NULL: no memory, and the run ends. */
 const char *ebb__lab_string(ebb_lab *lab, const char *text);

@@ -70,7 +70,7 @@ void ebb__lab_blocks_free(ebb_lab *lab, ebb__lab_block **blocks) {
  * takes several times as long as the run. So they are kept, in a list. A block of the size of a kept one is that one.
  * There are at most MOST, because sizes that never come again would fill the memory.
  *
- * Memory of a runtime may outlive it and the lab: a program's machines are freed after both. So the keeper lives until
+ * Memory of a runtime may outlive it and the lab: a program's machines are freed after both. So the pool lives until
  * the lab is freed and the last block was given back; without a lab it keeps nothing. */
 enum { BIG = 64 * 1024, MOST = 4 * EBB_LAB_RUNTIMES };
 
@@ -79,7 +79,7 @@ typedef struct kept { /* at the beginning of the block */
     size_t size;
 } kept;
 
-struct ebb__lab_keeper {
+struct ebb__lab_pool {
     ebb_allocator inner;
     kept *first;
     uint32_t n;    /* in the list */
@@ -87,62 +87,62 @@ struct ebb__lab_keeper {
     uint64_t live; /* blocks that runtimes have */
 };
 
-ebb__lab_keeper *ebb__lab_keeper_new(ebb_allocator a) {
-    ebb__lab_keeper *k = ebb__alloc(&a, sizeof *k);
-    if (k != NULL) *k = (ebb__lab_keeper){.inner = a};
-    return k;
+ebb__lab_pool *ebb__lab_pool_new(ebb_allocator a) {
+    ebb__lab_pool *p = ebb__alloc(&a, sizeof *p);
+    if (p != NULL) *p = (ebb__lab_pool){.inner = a};
+    return p;
 }
 
-static void keeper_free(ebb__lab_keeper *k) {
-    ebb_allocator a = k->inner;
-    assert(k->n == 0 && k->first == NULL);
-    ebb__free(&a, k, sizeof *k);
+static void pool_free(ebb__lab_pool *p) {
+    ebb_allocator a = p->inner;
+    assert(p->n == 0 && p->first == NULL);
+    ebb__free(&a, p, sizeof *p);
 }
 
-void ebb__lab_keeper_leave(ebb__lab_keeper *k) {
-    for (kept *b; (b = k->first) != NULL; k->n--) {
-        k->first = b->next;
-        ebb__free(&k->inner, b, b->size);
+void ebb__lab_pool_leave(ebb__lab_pool *p) {
+    for (kept *b; (b = p->first) != NULL; p->n--) {
+        p->first = b->next;
+        ebb__free(&p->inner, b, b->size);
     }
-    k->alone = true;
-    if (k->live == 0) keeper_free(k);
+    p->alone = true;
+    if (p->live == 0) pool_free(p);
 }
 
-static void *take(ebb__lab_keeper *k, size_t size) {
-    kept **at = &k->first;
+static void *take(ebb__lab_pool *p, size_t size) {
+    kept **at = &p->first;
     while (*at != NULL && (*at)->size != size) at = &(*at)->next;
     kept *b = *at;
     if (b == NULL) return NULL;
     *at = b->next;
-    k->n--;
+    p->n--;
     return b;
 }
 
-static void give(ebb__lab_keeper *k, void *block, size_t size) {
-    if (size >= BIG && k->n < MOST && !k->alone) {
+static void give(ebb__lab_pool *p, void *block, size_t size) {
+    if (size >= BIG && p->n < MOST && !p->alone) {
         kept *b = block;
-        *b = (kept){k->first, size};
-        k->first = b;
-        k->n++;
+        *b = (kept){p->first, size};
+        p->first = b;
+        p->n++;
     } else {
-        ebb__free(&k->inner, block, size);
+        ebb__free(&p->inner, block, size);
     }
-    assert(k->live > 0);
-    if (--k->live == 0 && k->alone) keeper_free(k);
+    assert(p->live > 0);
+    if (--p->live == 0 && p->alone) pool_free(p);
 }
 
 static void *allocate(void *ctx, void *ptr, size_t old_size, size_t new_size) {
-    ebb__lab_keeper *k = ctx;
+    ebb__lab_pool *p = ctx;
     if (new_size == 0) {
-        if (ptr != NULL) give(k, ptr, old_size);
+        if (ptr != NULL) give(p, ptr, old_size);
         return NULL;
     }
-    void *got = ptr == NULL && new_size >= BIG ? take(k, new_size) : NULL;
-    if (got == NULL) got = k->inner.fn(k->inner.ctx, ptr, old_size, new_size);
-    if (got != NULL && ptr == NULL) k->live++;
+    void *got = ptr == NULL && new_size >= BIG ? take(p, new_size) : NULL;
+    if (got == NULL) got = p->inner.fn(p->inner.ctx, ptr, old_size, new_size);
+    if (got != NULL && ptr == NULL) p->live++;
     return got;
 }
 
-ebb_allocator ebb__lab_keeping(ebb__lab_keeper *k) {
-    return (ebb_allocator){allocate, k};
+ebb_allocator ebb__lab_pool_allocator(ebb__lab_pool *p) {
+    return (ebb_allocator){allocate, p};
 }

@@ -224,6 +224,7 @@ static ebb_status find(const ebb_loop *l, uint64_t id, ebb__handle **out) {
     ebb__handle *h = ebb__record_of(l->rt, &l->handles, id, EBB__HANDLE_SHIFT, sizeof *h);
     if (EBB__UNLIKELY(h == NULL)) {
         ebb_status st = ebb__lookup_failed(l->rt, id);
+        assert(st != EBB_OK);
         return st == EBB_ERR_STALE ? EBB_ERR_CLOSED : st;
     }
     *out = h;

@@ -82,7 +82,7 @@ static ebb_status enter_block(ebb_trace_reader *r) {
     if (left < EBB__FILE_BLOCK_BYTES) {
         return wrong(r, EBB_ERR_TRUNCATED, r->offset, "a block header of 32 bytes");
     }
-    if (memcmp(p, EBB__BLOCK_MAGIC, 4) != 0) {
+    if (get32(p) != EBB__BLOCK_MAGIC) {
         return wrong(r, EBB_ERR_CORRUPT, r->offset, "the magic of a block (EBLK)");
     }
     uint32_t n = get32(p + EBB__AT_BLOCK_N);
