@@ -452,6 +452,23 @@ static void machines_that_close_answer_what_has_come_first(void **unused) {
     end(&s);
 }
 
+/* It closes before it has looked at the bridge. */
+static void a_drain_waits_for_what_is_on_the_bridge(void **unused) {
+    stage s;
+    (void)unused;
+    begin(&s, 4);
+    start_home(&s);
+    assert_int_equal(put(&s, 2), EBB_OK);
+    world_settle(s.side[NEAR].w);
+    close_side(&s.side[HOME]);
+    world_settle(s.side[HOME].w);
+    settle(&s);
+    assert_int_equal(at_home.got_n, 1);
+    assert_int_equal(s.side[HOME].dead_puts, 0);
+    drained(&s.side[HOME]);
+    end(&s);
+}
+
 static void a_close_here_waits_for_the_answer_from_home(void **unused) {
     stage s;
     uint64_t n = 4;
@@ -630,6 +647,7 @@ int main(void) {
         cmocka_unit_test(a_machine_that_stops_stops_its_proxy_and_what_is_under_way_is_a_dead_letter),
         cmocka_unit_test(a_proxy_that_is_stopped_ends_the_link_but_not_what_was_sent),
         cmocka_unit_test(machines_that_close_answer_what_has_come_first),
+        cmocka_unit_test(a_drain_waits_for_what_is_on_the_bridge),
         cmocka_unit_test(a_close_here_waits_for_the_answer_from_home),
         cmocka_unit_test(a_cancel_at_home_makes_dead_letters_of_what_is_under_way),
         cmocka_unit_test(a_cancel_at_home_ends_within_its_budget_if_the_other_end_sleeps),

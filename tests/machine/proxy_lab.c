@@ -176,12 +176,12 @@ static const ebb_lab_scenario storm = {
 
 static void what_is_sent_arrives_in_order_and_is_answered(void **state) {
     (void)state;
-    lab_explore(&calm, 1000, 8, 500, NULL);
+    lab_explore(&calm, 500, 8, 250, NULL);
 }
 
 static void whatever_ends_nothing_is_lost_silently(void **state) {
     (void)state;
-    lab_explore(&storm, 6000, 8, 2000, NULL);
+    lab_explore(&storm, 3000, 8, 1000, NULL);
 }
 
 static void each_runtime_replays_alone(void **state) {

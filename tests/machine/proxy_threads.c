@@ -2,7 +2,7 @@
  * whichever side ends first. */
 #include "tests/future/peer_threads.h"
 
-enum { ITEMS = 20000, LIVES = SLOW_BUILD ? 25 : 100 };
+enum { ITEMS = 20000, LIVES = SLOW_BUILD ? 20 : 50 };
 enum { PUT = 1, ASK, GO, SUM, KINDS };
 
 typedef struct side {
@@ -160,7 +160,7 @@ static void all_crosses(uint64_t limit, uint32_t credits) {
 static void all_messages_and_requests_cross_in_order(void **state) {
     (void)state;
     all_crosses(ITEMS, 512);
-    all_crosses(ITEMS / 10, 16); /* each exhausted credit is a switch between threads */
+    all_crosses(ITEMS / 20, 16); /* each exhausted credit is a switch between threads */
     all_crosses(ITEMS / 300, 1);
 }
 
