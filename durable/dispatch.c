@@ -34,11 +34,19 @@ static void unuse(fetched *f, const ebb_allocator *a) {
 
 /* ---- ends without a commit --------------------------------------------------------------------------------------- */
 
+/* A claim could not be given back: only a new node ends it. */
+static void claim_stays(ebb_worker *w, ebb_status st) {
+    if (st == EBB_OK || st == EBB_CANCELLED) return;
+    w->turns_unknown = true;
+    ebb__worker_wake(w, &w->main);
+}
+
 static void abandon(ebb_cx *cx, ebb_worker *w, ebb_provider_token token) {
-    ebb_status st;
+    ebb_status st = EBB_ERR_NOMEM;
+    if (w->left) return;
     ebb_provider_abandon_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_TURNS);
-    if (c == NULL || w->left) {
-        if (c != NULL) ebb__call_free(&c->call);
+    if (c == NULL) {
+        claim_stays(w, st);
         return;
     }
     ebb_provider_token *copy = ebb__call_room(&c->call, sizeof *copy);
@@ -48,6 +56,7 @@ static void abandon(ebb_cx *cx, ebb_worker *w, ebb_provider_token token) {
     c->tokens_n = copy != NULL;
     c = ebb__worker_insist(cx, w, &c->call, &st);
     if (c != NULL) ebb__call_free(&c->call);
+    claim_stays(w, st);
 }
 
 static void suspend(ebb_cx *cx, turn *t, const char *why) {
@@ -63,6 +72,7 @@ static void suspend(ebb_cx *cx, turn *t, const char *why) {
         c = ebb__worker_insist(cx, w, &c->call, &st);
     }
     if (c != NULL) ebb__call_free(&c->call);
+    claim_stays(w, st);
     if (st != EBB_OK) return;
     w->stats.suspended++;
     ebb__worker_log(w, EBB_DURABLE_ERROR, t->item->id, "suspended: %s", why);

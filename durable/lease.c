@@ -192,7 +192,7 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
     bool handed = false;
     while (!is_done(w)) {
         if (w->turns_unknown) leave(cx, w, &w->turn_node);
-        w->turns_unknown = false;
+        w->turns_unknown &= is_joined(&w->turn_node); /* there was no memory to leave: again later */
         join(cx, w, &w->work_node);
         join(cx, w, &w->turn_node);
         bool whole = is_joined(&w->work_node) && is_joined(&w->turn_node);
@@ -209,6 +209,8 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
         handed = w->closing;
         if (ebb_now(cx) < next && !w->renew_now) continue;
         w->renew_now = false;
+        ebb__worker_wake(w, &w->dispatcher); /* for want of memory they may have no timers */
+        ebb__worker_wake(w, &w->claimer);
         const uint64_t work = renew(cx, w, &w->work_node), turns = renew(cx, w, &w->turn_node);
         next = ebb_now(cx) + (work != 0 && turns != 0 ? work : pause);
     }
@@ -234,6 +236,7 @@ ebb_status ebb__worker_main(ebb_cx *cx, void *worker) {
     (void)ebb_mask(cx);
     leave_all(cx, w);
     (void)ebb_unmask(cx);
+    if (w->main.reserve.id != 0) (void)ebb_timer_disarm(cx, w->main.reserve);
     w->main.task.id = 0;
     return EBB_OK;
 }

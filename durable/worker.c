@@ -37,11 +37,27 @@ void ebb__worker_wake(ebb_worker *w, ebb__worker_fiber *f) {
     if (f->task.id != 0) (void)ebb_task_wake(ebb_runtime_host(w->rt), f->task);
 }
 
+static ebb_timer reserve_new(ebb_cx *cx, ebb_task task) {
+    const ebb_timer t = ebb_timer_arm(cx, task, EBB_FOREVER / 2);
+    return ebb_id_status(t.id) == EBB_OK ? t : (ebb_timer){0};
+}
+
+static ebb_timer arm(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until) {
+    ebb_timer t = ebb_timer_arm(cx, ebb_cx_task(cx), until);
+    if (ebb_id_status(t.id) == EBB_OK || f->reserve.id == 0) return t;
+    (void)ebb_timer_disarm(cx, f->reserve);
+    f->reserve.id = 0;
+    return ebb_timer_arm(cx, ebb_cx_task(cx), until);
+}
+
+/* Without memory for a timer a fiber that has no reserve sleeps until it is woken: the main fiber does that with each
+ * renewal. */
 bool ebb__worker_nap(ebb_cx *cx, ebb__worker_fiber *f, uint64_t until) {
-    const ebb_timer timer = until != EBB_FOREVER ? ebb_timer_arm(cx, ebb_cx_task(cx), until) : (ebb_timer){0};
+    const ebb_timer timer = until != EBB_FOREVER ? arm(cx, f, until) : (ebb_timer){0};
     while (!f->woken && ebb_now(cx) < until && !ebb_cancelled(cx)) (void)ebb_fiber_park(cx);
     if (timer.id != 0) (void)ebb_timer_disarm(cx, timer);
     f->woken = false;
+    if (f->keeps_reserve && f->reserve.id == 0) f->reserve = reserve_new(cx, ebb_cx_task(cx));
     return ebb_checkpoint(cx) == EBB_OK;
 }
 
@@ -316,6 +332,9 @@ ebb_status ebb_worker_begin(ebb_worker *w) {
     if (st != EBB_OK) return st == EBB_CANCELLED ? EBB_ERR_CLOSED : st;
     w->main.task = ebb_fiber_spawn(host, w->unit, ebb__worker_main, w);
     st = ebb_id_status(w->main.task.id);
+    if (st == EBB_OK) w->main.reserve = reserve_new(host, w->main.task);
+    if (st == EBB_OK && w->main.reserve.id == 0) st = EBB_ERR_NOMEM;
+    w->main.keeps_reserve = true;
     if (st != EBB_OK) {
         w->main.task.id = 0;
         ebb_region_cancel(host, w->unit, EBB_CANCEL_RESOURCE, "the worker could not begin");

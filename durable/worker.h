@@ -81,7 +81,9 @@ struct ebb_activity {
 /* A fiber that naps until it has something to do. */
 typedef struct ebb__worker_fiber {
     ebb_task task; /* id 0: it has ended, or has not begun */
-    bool begun, woken;
+    bool begun, woken, keeps_reserve;
+    ebb_timer
+        reserve; /* armed for a time that never comes: its memory is that of a nap when there is no other */
 } ebb__worker_fiber;
 
 /* A node of the store. There is one for activities and one for instances: a fetch of turns whose answer was lost leaves
