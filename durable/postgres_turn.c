@@ -20,46 +20,46 @@ void ebb__postgres_keys(args *a, const uint64_t *keys, size_t n) {
     for (size_t i = 0; i < n; i++) ebb__postgres_number(a, keys[i]);
 }
 
-/* A column of an array of structs, as an array: each of its n elements `at` is put by `PUT(a, ...)`. */
-#define COLUMN(a, TYPE, n, i, PUT, value)                                                                    \
+/* A column of an array of structs, as an array: its elements are counted by `i`. */
+#define COLUMN(a, TYPE, n, PUT, value)                                                                       \
     do {                                                                                                     \
         ebb__postgres_array((a), (TYPE), (n));                                                               \
         for (size_t i = 0; i < (n); i++) PUT((a), (value));                                                  \
     } while (0)
-#define NUMBERS(a, n, i, value) COLUMN(a, EBB__OID_INT8, n, i, ebb__postgres_number, value)
-#define TEXTS(a, n, i, value)   COLUMN(a, EBB__OID_TEXT, n, i, ebb__postgres_text, value)
-#define BLOBS(a, n, i, value)   COLUMN(a, EBB__OID_BYTEA, n, i, ebb__postgres_bytes, value)
-#define TOKENS(a, n, i, value)  COLUMN(a, EBB__OID_UUID, n, i, ebb__postgres_token, value)
+#define NUMBERS(a, n, value) COLUMN(a, EBB__OID_INT8, n, ebb__postgres_number, value)
+#define TEXTS(a, n, value)   COLUMN(a, EBB__OID_TEXT, n, ebb__postgres_text, value)
+#define BLOBS(a, n, value)   COLUMN(a, EBB__OID_BYTEA, n, ebb__postgres_bytes, value)
+#define TOKENS(a, n, value)  COLUMN(a, EBB__OID_UUID, n, ebb__postgres_token, value)
 
 static const char *text_or_empty(const char *text) {
     return text != NULL ? text : "";
 }
 
 void ebb__postgres_put_work(args *a, const ebb_provider_work *work, size_t n) {
-    NUMBERS(a, n, i, work[i].activity);
-    TEXTS(a, n, i, work[i].queue);
-    TEXTS(a, n, i, text_or_empty(work[i].session));
-    TEXTS(a, n, i, work[i].name);
-    NUMBERS(a, n, i, work[i].attempt);
-    BLOBS(a, n, i, work[i].input);
-    TOKENS(a, n, i, work[i].token);
+    NUMBERS(a, n, work[i].activity);
+    TEXTS(a, n, work[i].queue);
+    TEXTS(a, n, text_or_empty(work[i].session));
+    TEXTS(a, n, work[i].name);
+    NUMBERS(a, n, work[i].attempt);
+    BLOBS(a, n, work[i].input);
+    TOKENS(a, n, work[i].token);
 }
 
 void ebb__postgres_put_timers(args *a, const ebb_provider_timer *timers, size_t n) {
-    NUMBERS(a, n, i, timers[i].step);
-    NUMBERS(a, n, i, timers[i].due);
+    NUMBERS(a, n, timers[i].step);
+    NUMBERS(a, n, timers[i].due);
 }
 
 void ebb__postgres_put_outgoing(args *a, const ebb_provider_outgoing *out, size_t n) {
-    TEXTS(a, n, i, out[i].id);
-    NUMBERS(a, n, i, out[i].execution);
-    NUMBERS(a, n, i, out[i].kind);
-    NUMBERS(a, n, i, out[i].step);
-    BLOBS(a, n, i, out[i].body);
-    TEXTS(a, n, i, text_or_empty(out[i].name));
-    NUMBERS(a, n, i, out[i].version);
-    BLOBS(a, n, i, out[i].input);
-    BLOBS(a, n, i, out[i].exists);
+    TEXTS(a, n, out[i].id);
+    NUMBERS(a, n, out[i].execution);
+    NUMBERS(a, n, out[i].kind);
+    NUMBERS(a, n, out[i].step);
+    BLOBS(a, n, out[i].body);
+    TEXTS(a, n, text_or_empty(out[i].name));
+    NUMBERS(a, n, out[i].version);
+    BLOBS(a, n, out[i].input);
+    BLOBS(a, n, out[i].exists);
 }
 
 static void put_value(args *a, ebb_blob v) {
@@ -67,8 +67,8 @@ static void put_value(args *a, ebb_blob v) {
 }
 
 void ebb__postgres_put_values(args *a, const ebb_provider_value *values, size_t n) {
-    BLOBS(a, n, i, ebb_blob_text(values[i].key));
-    COLUMN(a, EBB__OID_BYTEA, n, i, put_value, values[i].value);
+    BLOBS(a, n, ebb_blob_text(values[i].key));
+    COLUMN(a, EBB__OID_BYTEA, n, put_value, values[i].value);
 }
 
 /* ---- nodes ---------------------------------------------------------------------------------------------------- */
@@ -78,8 +78,8 @@ static void put_join(ebb__postgres *s, ebb__postgres_member *m, args *a) {
     (void)s;
     ebb__postgres_text(a, text_or_empty(c->name));
     ebb__postgres_span(a, c->lease);
-    TEXTS(a, c->runs_n, i, c->runs[i].name);
-    NUMBERS(a, c->runs_n, i, c->runs[i].version);
+    TEXTS(a, c->runs_n, c->runs[i].name);
+    NUMBERS(a, c->runs_n, c->runs[i].version);
 }
 
 static void get_join(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
@@ -231,12 +231,12 @@ static void put_acked(args *a, const ebb_provider_message_key *acked, size_t n, 
 static void put_removed(args *a, const ebb_provider_ack_turn_call *c) {
     put_acked(a, c->acked, c->acked_n, false);
     put_acked(a, c->acked, c->acked_n, true);
-    NUMBERS(a, c->done_n, i, c->done[i].execution);
-    NUMBERS(a, c->done_n, i, c->done[i].activity);
-    TOKENS(a, c->done_n, i, c->done[i].token);
-    NUMBERS(a, c->cancelled_n, i, c->cancelled[i].activity);
-    NUMBERS(a, c->cancelled_n, i, c->cancelled[i].cause);
-    NUMBERS(a, c->timers_cancelled_n, i, c->timers_cancelled[i]);
+    NUMBERS(a, c->done_n, c->done[i].execution);
+    NUMBERS(a, c->done_n, c->done[i].activity);
+    TOKENS(a, c->done_n, c->done[i].token);
+    NUMBERS(a, c->cancelled_n, c->cancelled[i].activity);
+    NUMBERS(a, c->cancelled_n, c->cancelled[i].cause);
+    NUMBERS(a, c->timers_cancelled_n, c->timers_cancelled[i]);
     ebb__postgres_bool(a, c->all_work);
     ebb__postgres_bool(a, c->all_timers);
     ebb__postgres_number(a, c->cause);

@@ -96,7 +96,7 @@ typedef struct lookup {
 } lookup;
 
 static ebb_status let_threads_go(ebb_cx *cx, void *arg) {
-    (void)ebb_await(cx, ebb_after(cx, 3 * EBB_SECOND), NULL);
+    (void)ebb_await(cx, ebb_after(cx, 2 * EBB_SECOND), NULL);
     atomic_store(&((lookup *)arg)->held, false);
     return EBB_OK;
 }
@@ -417,7 +417,7 @@ static ebb_status back_main(ebb_cx *cx, void *arg) {
         assert_int_equal(c->row.key, strtoull(pg_ask(observer, sql), NULL, 10));
         end_call(c, EBB_OK);
     }
-    for (size_t n = 0; n < 2 * LOST;) {
+    for (size_t n = 0; n < (size_t)2 * LOST;) {
         ebb_provider_fetch_turns_call *c = fetch_some(cx, s, node);
         n += c->items_n;
         for (size_t i = 0; i < c->items_n; i++) assert_int_equal(c->items[i].attempts, 1); /* refunded */
