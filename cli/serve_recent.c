@@ -19,7 +19,7 @@ uint64_t ebb__recent_turn(const ebb_cx *cx) {
 
 const ebb__recent *ebb__recent_find(const ebb__recents *all, const char *path, uint64_t turn) {
     const ebb__recent *r = &all->at[place_of(path)];
-    return turn != 0 && r->turn == turn && strcmp(r->path, path) == 0 ? r : NULL;
+    return turn != 0 && r->turn >= turn && strcmp(r->path, path) == 0 ? r : NULL;
 }
 
 ebb__recent *ebb__recent_take(ebb__recents *all, const char *path) {

@@ -19,8 +19,7 @@ enum {
     EBB__RECENT_BYTES = 16384 /* of a small file */
 };
 
-/* The regular file at the path of a request. Invariant: `turn` is that of the lookup; only if it is the present turn, the
- * rest is valid. */
+/* The regular file at the path of a request. `turn` is that of the lookup; 0: there is none. */
 typedef struct ebb__recent {
     uint64_t turn;
     const char *type;
@@ -38,7 +37,7 @@ typedef struct ebb__recents {
 
 /* The present turn of the loop; never 0. */
 uint64_t ebb__recent_turn(const ebb_cx *cx);
-/* What this turn has found at the path. NULL: nothing. */
+/* What was found at the path in the turn in which a request was received, or later. NULL: nothing. */
 const ebb__recent *ebb__recent_find(const ebb__recents *all, const char *path, uint64_t turn);
 /* Takes the place of the path, and forgets what was there. The caller fills all but `path`, `turn` last. NULL: the path is
  * too long. */
