@@ -69,8 +69,8 @@ static size_t body_of(kind k, const char *url) {
     char text[128];
     (void)snprintf(text, sizeof text, "%s%s", sql, k == STORE_POSTGRES ? "ebb.hist" : "hist");
     if (k == STORE_POSTGRES) return (size_t)strtoull(pg_ask(observer, text), NULL, 10);
-    sqlite3 *db;
-    sqlite3_stmt *s;
+    sqlite3 *db = NULL;
+    sqlite3_stmt *s = NULL;
     bench_must(sqlite3_open(url + 7, &db) == SQLITE_OK &&
                sqlite3_prepare_v2(db, text, -1, &s, NULL) == SQLITE_OK && sqlite3_step(s) == SQLITE_ROW);
     const size_t n = (size_t)sqlite3_column_int64(s, 0);

@@ -7,6 +7,9 @@
 
 typedef enum sql { BEGIN, COMMIT, INST, DATA, INBOX, HIST, TAKE, WORK, DONE, FIRST, END, STATEMENTS } sql;
 
+#define WORK_INSERT                                                                                          \
+    "INSERT INTO work VALUES(?1, 1, ?2, NULL, 'echo', 0, ?1, 0, zeroblob(16), 1, '', 'echo', zeroblob(64))"
+
 static const char *const texts[STATEMENTS] = {
     [BEGIN] = "BEGIN IMMEDIATE",
     [COMMIT] = "COMMIT",
@@ -15,8 +18,7 @@ static const char *const texts[STATEMENTS] = {
     [INBOX] = "INSERT INTO inbox VALUES(?1, ?2, 1, ?2, 2, zeroblob(16), zeroblob(80))",
     [HIST] = "INSERT INTO hist VALUES(?1, 1, ?2, ?1, zeroblob(16), zeroblob(?3))",
     [TAKE] = "DELETE FROM inbox WHERE inst = ?1 AND seq = ?2",
-    [WORK] = "INSERT INTO work VALUES(?1, 1, ?2, NULL, 'echo', 0, ?1, 0, zeroblob(16), 1, '', 'echo', "
-             "zeroblob(64))",
+    [WORK] = WORK_INSERT,
     [DONE] = "DELETE FROM work WHERE inst = ?1 AND exec = 1 AND act = ?2",
     [FIRST] = "UPDATE inst SET ver = 1, sem = 1 WHERE key = ?1",
     [END] = "UPDATE inst SET state = 'Completed', ended = 1 WHERE key = ?1",
