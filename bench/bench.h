@@ -32,7 +32,8 @@ void bench_must(int ok);
 
 /* The rows of each file, in the order of the table. */
 #define BENCH_GROUPS(X)                                                                                      \
-    X(kernel) X(future) X(fiber) X(bridge) X(loop) X(workflow) X(machine) X(lang) X(program) X(sqlite) X(durable)
+    X(kernel)                                                                                                \
+    X(future) X(fiber) X(bridge) X(loop) X(workflow) X(machine) X(lang) X(program) X(sqlite) X(durable)
 #define BENCH_DECLARE(group)                                                                                 \
     extern const bench_row bench_##group##_rows[];                                                           \
     extern const size_t bench_##group##_count;
