@@ -1,5 +1,5 @@
 /* Who may ask. The order matters: a name or an origin that is not ours is refused before anything else, so that a page
- * of another site learns nothing, and a wrong token costs its sender more of the rate than a right one. */
+ * of another site learns nothing; and who has no token takes nothing of the rate of those who have it. */
 #define _POSIX_C_SOURCE 200809L
 #include <arpa/inet.h>
 #include <openssl/crypto.h>
