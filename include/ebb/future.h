@@ -30,6 +30,7 @@
 #ifndef EBB_FUTURE_H
 #define EBB_FUTURE_H
 
+#include <ebb/machine.h>
 #include <ebb/sched.h>
 
 #ifdef __cplusplus
@@ -565,8 +566,6 @@ void ebb_future_dump(ebb_runtime *rt, void (*write)(void *ctx, const char *text,
 
 /* ---- machines ----------------------------------------------------------------------------------------- */
 
-struct ebb_machines; /* ebb/machine.h */
-
 /* The value of ebb_machine_ask: `value.as.p`, valid as long as the value. */
 typedef struct ebb_machine_answer {
     const void *payload;
@@ -580,7 +579,7 @@ typedef struct ebb_machine_answer {
  * references is kept and dropped by the functions of its kind, which must be valid as long as the value. */
 #define ebb_machine_ask(cx, ms, to, kind, payload, size, within)                                             \
     ebb_machine_ask_site((cx), (ms), (to).id, (kind), (payload), (size), (within), EBB_SITE)
-ebb_future *ebb_machine_ask_site(ebb_cx *cx, struct ebb_machines *ms, uint64_t to, uint16_t kind,
+ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint16_t kind,
                                  const void *payload, size_t size, uint64_t within, const char *site);
 
 /* ---- machines of other runtimes ------------------------------------------------------------------------- */
@@ -596,13 +595,11 @@ typedef struct ebb_machine_remote_opts {
     uint32_t message; /* bytes of the largest payload that crosses; 0: 64. At most EBB_MACHINE_MESSAGE_MAX */
 } ebb_machine_remote_opts;
 
-struct ebb_machine; /* ebb/machine.h */
-
 /* Makes a handle to `machine`, and reserves its places. Not in a handler. EBB_ERR_MAILBOX_FULL: the mailbox has not so
  * many free. EBB_ERR_NOT_RUNNING, EBB_ERR_UNKNOWN_MACHINE, EBB_ERR_CLOSED (the machines drain), EBB_ERR_INVALID (the
  * options, a proxy, or in a handler), EBB_ERR_VERSION, EBB_ERR_NOMEM. */
-ebb_status ebb_machine_remote_new(struct ebb_machines *ms, struct ebb_machine machine,
-                                  const ebb_machine_remote_opts *opts, ebb_machine_remote **out);
+ebb_status ebb_machine_remote_new(ebb_machines *ms, ebb_machine machine, const ebb_machine_remote_opts *opts,
+                                  ebb_machine_remote **out);
 /* Gives up a handle that is not imported, on any thread. NULL is allowed. */
 void ebb_machine_remote_release(ebb_machine_remote *remote);
 
@@ -623,7 +620,7 @@ void ebb_machine_remote_release(ebb_machine_remote *remote);
  * Takes over the handle, also on failure. Returns the proxy, or an id that carries an error: those of ebb_machine_spawn,
  * EBB_ERR_CLOSED (also: the machine has ended), or EBB_ERR_INVALID (the runtime of the machine itself, or in a handler),
  * EBB_ERR_LIMIT (2 GiB of credits). */
-struct ebb_machine ebb_machine_remote_import(struct ebb_machines *ms, ebb_machine_remote *remote);
+ebb_machine ebb_machine_remote_import(ebb_machines *ms, ebb_machine_remote *remote);
 
 #ifdef __cplusplus
 }
