@@ -100,7 +100,7 @@ static const floor_store store = {begin, start, turn, ack, end, commit};
 
 double floor_durable_postgres(const char *conninfo, const durable_shape *shape) {
     raw r = {.pg = PQconnectdb(conninfo), .body = shape->body};
-    char name[8];
+    char name[16];
     bench_must(PQstatus(r.pg) == CONNECTION_OK);
     for (int i = 0; i < STATEMENTS; i++) {
         (void)snprintf(name, sizeof name, "s%d", i);
