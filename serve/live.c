@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "base/alloc.h"
+#include "durable/worker.h"
 #include "http/http.h"
 #include "kernel/layer.h"
 #include "serve/live.h"
@@ -125,6 +126,18 @@ static bool has_the_server(const ebb__ask *a, const ebb__region *r) {
     return ebb__region_get(rt, acceptor.region, &in) == EBB_OK && is_around(rt, r, in);
 }
 
+/* One that has the worker in it. What the worker runs is in regions of its own below, which may be cancelled. */
+static bool has_the_worker(const ebb__ask *a, const ebb__region *r) {
+    const ebb__dashboard *d = a->dash;
+    ebb_runtime *rt = ebb__rt_of(a->cx);
+    ebb_region_state state;
+    ebb__region *in;
+    if (d->worker == NULL || ebb_region_state_of(a->cx, d->worker_region, &state) != EBB_OK) return false;
+    if (state == EBB_REGION_CLOSED) return false; /* it is freed */
+    const ebb_region inner = d->worker->unit.id != 0 ? d->worker->unit : d->worker_region;
+    return ebb__region_get(rt, inner, &in) == EBB_OK && is_around(rt, r, in);
+}
+
 /* The supervisor and the handlers of a drain end by the calls of their workflow. */
 static bool is_of_a_drain(const ebb_runtime *rt, const ebb__region *r) {
     for (; r != NULL; r = ebb__region_parent(rt, r)) {
@@ -145,6 +158,9 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a) {
     if (has_the_server(a, r))
         return ebb__answer_refusal(a, 409, "has_this_server",
                                    "the region has this server in it: request its workflow to stop");
+    if (has_the_worker(a, r))
+        return ebb__answer_refusal(a, 409, "has_the_worker",
+                                   "the region has the worker in it: request its workflow to stop");
     if (is_of_a_drain(ebb__rt_of(a->cx), r))
         return ebb__answer_refusal(a, 409, "is_of_a_drain",
                                    "the region is that of a drain: extend or force its workflow");

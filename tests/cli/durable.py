@@ -403,6 +403,13 @@ class Sqlite(Suite, unittest.TestCase):
                 USAGE, "ebb: sqlite:%s: %s does not exist, and may not be made\n" % (path, path)))
             self.assertFalse(path.exists())
 
+    def test_opens_do_not_make_the_clock_fast(self):
+        for _ in range(5):
+            self.good("list")
+        with contextlib.closing(sqlite3.connect(self.url.partition(":")[2])) as db:
+            clock, = db.execute("SELECT v FROM meta WHERE k = 'clock'").fetchone()
+        self.assertLessEqual(clock, time.time_ns())
+
     def test_a_newer_schema_is_refused_by_name(self):
         self.change("UPDATE meta SET v = 99 WHERE k IN ('schema', 'min_reader')")
         for r in self.run_ebb("list"), ebb("worker", "--store", self.url, "--activity", PAID):

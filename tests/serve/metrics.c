@@ -2,6 +2,8 @@
  * tried on texts that break each rule, and then on ours. */
 #include "tests/support/serve_world.h"
 
+#include "base/text.h"
+
 enum { FAMILIES = 128, NAME = 96 };
 
 typedef struct family {
@@ -213,6 +215,12 @@ static void those_of_a_worker_end_with_it(void **state) {
     if (!is_valid(c, s->text)) fail_msg("%s", c->error);
     assert_true(value_of(s, "ebb_worker_turns_total") >= 1);
     const ebb_region r = ebb_worker_region(s->worker);
+    char id[40], path[80];
+    ebb__text t = ebb__text_in(id, sizeof id);
+    ebb__text_id(&t, r.id);
+    snprintf(path, sizeof path, "/api/v1/regions/%s/cancel", id);
+    assert_int_equal(change(s, path, NULL), 409); /* it would run nothing any more, and look ready */
+    assert_string_equal(said(s, "error.code"), "has_the_worker");
     ebb_region_close(ebb_loop_cx(s->w->loop), r);
     while (!region_is_closed(s->w, r)) loop_turns(s->w, 1);
     assert_int_equal(look(s, "/metrics"), 200);
