@@ -191,8 +191,9 @@ class Snapshots(WithServices):
         self.stop(p)
 
     def test_http_counters_are_shown(self):
-        self.start(SERVICE, "--port", 0, "--operator", 0, "--inspect", self.path)
-        until("the socket", self.path.exists)
+        p = self.start(SERVICE, "--port", 0, "--operator", 0, "--inspect", self.path)
+        # Its socket is there before it listens.
+        until("its port", lambda: re.search(r"\d+\s*$", p.stdout.readline()))
         found = until("a server", lambda: self.reader().ask()["loops"][0]["counters"])
         self.assertEqual(found[0]["what"], "http server")
         self.assertRegex(found[0]["name"], r"^127\.0\.0\.1:\d+$")
