@@ -17,13 +17,20 @@ typedef struct fetched {
     uint32_t uses;
 } fetched;
 
+/* Of work that a turn makes: it is claimed for this worker, which keeps a place for it until the commit is known. */
+typedef struct place {
+    ebb_provider_token token; /* 0: it is not claimed */
+    ebb__registered_activity *of;
+} place;
+
 typedef struct turn {
     ebb_worker *worker;
     fetched *from;
     const ebb_provider_turn_item *item;
     ebb__hot *hot;
     bool alone;
-    ebb_provider_token *tokens; /* of work that starts here, in the order of the ack's work; none: all 0 */
+    place *places; /* in the order of the ack's work; NULL: nothing starts here */
+    size_t places_n;
 } turn;
 
 static void unuse(fetched *f, const ebb_allocator *a) {
@@ -123,7 +130,7 @@ static const ebb_blob *copy_one(ebb_provider_call *c, const ebb_blob *b) {
 }
 
 /* The call may outlive the run: a forced worker waits for no store. */
-static void copy_ack(ebb_provider_ack_turn_call *a, ebb_provider_token *tokens) {
+static void copy_ack(ebb_provider_ack_turn_call *a, const place *places) {
     ebb_provider_call *c = &a->call;
     ebb_provider_work *work = copy_array(c, a->work, a->work_n, sizeof *work);
     ebb_provider_outgoing *outgoing = copy_array(c, a->outgoing, a->outgoing_n, sizeof *outgoing);
@@ -133,7 +140,7 @@ static void copy_ack(ebb_provider_ack_turn_call *a, ebb_provider_token *tokens) 
         work[i].session = ebb__call_text(c, work[i].session);
         work[i].name = ebb__call_text(c, work[i].name);
         work[i].input = ebb__call_blob(c, work[i].input);
-        if (tokens != NULL) work[i].token = tokens[i];
+        if (places != NULL) work[i].token = places[i].token;
     }
     for (size_t i = 0; outgoing != NULL && i < a->outgoing_n; i++) copy_outgoing(c, &outgoing[i]);
     for (size_t i = 0; values != NULL && i < a->values_n; i++) {
@@ -157,21 +164,21 @@ static void copy_ack(ebb_provider_ack_turn_call *a, ebb_provider_token *tokens) 
 }
 
 /* Work for which this worker has a free place is made as claimed, and starts without a fetch. */
-static ebb_provider_token *claim_here(turn *t, ebb_provider_ack_turn_call *a) {
+static void claim_here(turn *t, const ebb_provider_ack_turn_call *a) {
     ebb_worker *w = t->worker;
-    if (a->work_n == 0 || w->closing || w->work_alone || a->all_work) return NULL;
-    ebb_provider_token *tokens = ebb__call_room(&a->call, a->work_n * sizeof *tokens);
-    if (tokens == NULL) return NULL;
-    memset(tokens, 0, a->work_n * sizeof *tokens);
+    if (a->work_n == 0 || w->closing || w->work_alone || a->all_work || a->node.id == 0) return;
+    t->places = ebb__alloc(&w->allocator, a->work_n * sizeof *t->places);
+    if (t->places == NULL) return;
+    memset(t->places, 0, a->work_n * sizeof *t->places);
+    t->places_n = a->work_n;
     for (size_t i = 0; i < a->work_n; i++) {
         const ebb_provider_work *work = &a->work[i];
         ebb__registered_activity *r = ebb__handler_of(w, work->queue, strlen(work->queue));
         if (r == NULL || *work->session != 0 || !ebb__worker_has_place(w, r)) continue;
-        tokens[i] = ebb__token_new(ebb__store_host(w->store));
-        r->running++; /* reserved until the commit is known */
+        t->places[i] = (place){ebb__token_new(ebb__store_host(w->store)), r};
+        r->running++;
         w->stats.running++;
     }
-    return tokens;
 }
 
 static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st) {
@@ -194,15 +201,29 @@ static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st)
 
 /* ---- after the commit ------------------------------------------------------------------------------------------------------ */
 
-static void start_here(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a, bool committed) {
+static void give_place_back(ebb_worker *w, const place *p) {
+    p->of->running--;
+    w->stats.running--;
+}
+
+/* It was not committed, or nobody knows; others may have the places. */
+static void start_nothing(turn *t) {
     ebb_worker *w = t->worker;
-    for (size_t i = 0; t->tokens != NULL && i < a->work_n; i++) {
+    for (size_t i = 0; i < t->places_n; i++)
+        if (t->places[i].of != NULL) give_place_back(w, &t->places[i]);
+    if (t->places_n == 0) return;
+    w->look_for_work = true;
+    ebb__worker_wake(w, &w->claimer);
+}
+
+static void start_here(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a) {
+    ebb_worker *w = t->worker;
+    for (size_t i = 0; i < t->places_n; i++) {
         const ebb_provider_work *work = &a->work[i];
-        if (ebb__token_is_none(t->tokens[i])) continue;
-        ebb__registered_activity *r = ebb__handler_of(w, work->queue, strlen(work->queue));
-        r->running--;
-        w->stats.running--;
-        const ebb_provider_work_item item = {.token = t->tokens[i],
+        const place *p = &t->places[i];
+        if (p->of == NULL) continue;
+        give_place_back(w, p);
+        const ebb_provider_work_item item = {.token = p->token,
                                              .key = a->key,
                                              .id = t->hot->id,
                                              .execution = a->execution,
@@ -211,7 +232,7 @@ static void start_here(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a,
                                              .attempt = work->attempt,
                                              .attempts = 1,
                                              .input = work->input};
-        if (committed) ebb__activity_start(cx, w, r, &item);
+        ebb__activity_start(cx, w, p->of, &item);
     }
 }
 
@@ -230,6 +251,22 @@ static void cancel_here(const turn *t, const ebb_provider_ack_turn_call *a) {
     }
 }
 
+static void commit_ended(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a, ebb_status st) {
+    ebb_worker *w = t->worker;
+    t->hot->token = st == EBB_OK && a->keep ? t->item->token : (ebb_provider_token){0, 0};
+    if (st == EBB_OK) {
+        w->stats.turns++;
+        cancel_here(t, a);
+        start_here(cx, t, a);
+        return;
+    }
+    start_nothing(t);
+    if (st == EBB_ERR_FENCED) w->stats.fenced++;
+    else
+        ebb__worker_log(w, EBB_DURABLE_ERROR, t->hot->id, "turn %llu was not committed: %s",
+                        (unsigned long long)a->turn, a->call.text);
+}
+
 static ebb_status commit(ebb_cx *cx, turn *t) {
     ebb_worker *w = t->worker;
     ebb_status st;
@@ -239,23 +276,13 @@ static ebb_status commit(ebb_cx *cx, turn *t) {
         if (a != NULL) ebb__call_free(&a->call);
         return st;
     }
-    t->tokens = claim_here(t, a);
-    copy_ack(a, t->tokens);
-    const bool keep = a->keep;
+    claim_here(t, a);
+    copy_ack(a, t->places);
     a = ebb__worker_insist(cx, w, &a->call, &st);
-    if (a == NULL) return st;
-    t->hot->token = st == EBB_OK && keep ? t->item->token : (ebb_provider_token){0, 0};
-    if (st == EBB_OK) {
-        w->stats.turns++;
-        cancel_here(t, a);
-    } else if (st == EBB_ERR_FENCED) {
-        w->stats.fenced++;
-    } else {
-        ebb__worker_log(w, EBB_DURABLE_ERROR, t->hot->id, "turn %llu was not committed: %s",
-                        (unsigned long long)a->turn, a->call.text);
-    }
-    start_here(cx, t, a, st == EBB_OK);
-    ebb__call_free(&a->call);
+    if (a != NULL) commit_ended(cx, t, a, st);
+    else start_nothing(t);
+    if (a != NULL) ebb__call_free(&a->call);
+    ebb__free(&w->allocator, t->places, t->places_n * sizeof *t->places);
     return st;
 }
 
@@ -323,8 +350,11 @@ static void poisoned(ebb_cx *cx, turn *t) {
 static void turn_over(ebb_cx *cx, turn *t) {
     ebb_worker *w = t->worker;
     ebb__hot *h = t->hot;
-    ebb__hot_let_go(cx, w, h->later);
-    h->later = (ebb_provider_token){0, 0};
+    while (!ebb__token_is_none(h->later)) { /* while one is given back, another may come */
+        const ebb_provider_token later = h->later;
+        h->later = (ebb_provider_token){0, 0};
+        abandon(cx, w, later);
+    }
     h->task.id = 0;
     if (w->opts.double_run != 1 && h->shadow != NULL) {
         ebb__orch_run_free(cx, h->shadow);

@@ -7,6 +7,9 @@
 
 #include "base/alloc.h"
 
+/* Claims that one call gives back, so that none keeps the other calls waiting for long. */
+enum { LET_GO_MOST = 1000 };
+
 ebb__hot *ebb__hot_find(const ebb_worker *w, uint64_t key) {
     ebb__hot **at = ebb__map_find(&w->instances, key);
     return at != NULL ? *at : NULL;
@@ -81,10 +84,32 @@ void ebb__hot_free(ebb_cx *cx, ebb__hot *h) {
     ebb__free(&w->allocator, h, sizeof *h);
 }
 
+/* For as many as one call takes. NULL: no memory. */
+static ebb_provider_abandon_turns_call *let_go_call(ebb_worker *w, ebb_provider_token **tokens) {
+    const size_t n = w->stats.hot < LET_GO_MOST ? w->stats.hot : LET_GO_MOST;
+    ebb_provider_abandon_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_ABANDON_TURNS);
+    if (c == NULL) return NULL;
+    c->node = w->turn_node.node;
+    c->tokens = *tokens = ebb__call_room(&c->call, n * sizeof **tokens);
+    if (c->tokens != NULL) return c;
+    ebb__call_free(&c->call);
+    return NULL;
+}
+
 void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w) {
+    if (w->left || w->turn_node.node.id == 0) {
+        ebb__hot_free_all(cx, w);
+        return;
+    }
     while (w->oldest != NULL) {
-        ebb__hot_let_go(cx, w, w->oldest->token);
-        ebb__hot_free(cx, w->oldest);
+        ebb_provider_token *tokens;
+        ebb_provider_abandon_turns_call *c = let_go_call(w, &tokens);
+        for (size_t n = 0; w->oldest != NULL && n < LET_GO_MOST; n++) {
+            if (c != NULL) tokens[c->tokens_n++] = w->oldest->token;
+            else ebb__hot_let_go(cx, w, w->oldest->token);
+            ebb__hot_free(cx, w->oldest);
+        }
+        if (c != NULL) ebb__worker_tell(cx, &c->call);
     }
 }
 

@@ -41,6 +41,7 @@ typedef struct ebb__postgres_member {
     ebb_provider_call *call;
     ebb__postgres_claim *claim; /* NULL: none */
     ebb_status status;
+    uint32_t at;     /* its place in the queue */
     uint32_t shares; /* members whose statement this is: this one and those behind it */
     uint32_t
         floors; /* of a fetch that looks everywhere: `floors` of the store when it was sent; 0: it does not */

@@ -15,7 +15,7 @@ enum {
 };
 
 static void tell_line(ebb__postgres *s, const char *line, const char *end, uint64_t committed) {
-    char text[300];
+    char text[2 * EBB_DURABLE_ID + 8]; /* the name of a queue may have a tag */
     unsigned cause = 0;
     ebb_provider_hint h = {.queue = "", .committed = committed};
     const size_t n = (size_t)(end - line);

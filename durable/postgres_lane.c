@@ -124,17 +124,20 @@ static int compare(uint64_t a, uint64_t b) {
 }
 
 /* Those that share a statement first: the first of these locks the instances of all. Then by the instance and the work whose
- * rows are locked, so that two batches rarely wait for each other. */
+ * rows are locked, so that two batches rarely wait for each other. All else, as signals, in the order in which it came. */
 static int by_place(const void *a, const void *b) {
     const ebb_provider_call *x = ((const ebb__postgres_member *)a)->call;
     const ebb_provider_call *y = ((const ebb__postgres_member *)b)->call;
     int order = place_of(x) - place_of(y);
     if (order == 0) order = compare(key_of(x), key_of(y));
-    if (order != 0 || x->op != EBB_PROVIDER_ACK_WORK || y->op != EBB_PROVIDER_ACK_WORK) return order;
-    const ebb_provider_ack_work_call *v = (const ebb_provider_ack_work_call *)x;
-    const ebb_provider_ack_work_call *w = (const ebb_provider_ack_work_call *)y;
-    order = compare(v->execution, w->execution);
-    return order != 0 ? order : compare(v->activity, w->activity);
+    if (order == 0 && x->op == EBB_PROVIDER_ACK_WORK && y->op == EBB_PROVIDER_ACK_WORK) {
+        const ebb_provider_ack_work_call *v = (const ebb_provider_ack_work_call *)x;
+        const ebb_provider_ack_work_call *w = (const ebb_provider_ack_work_call *)y;
+        order = compare(v->execution, w->execution);
+        if (order == 0) order = compare(v->activity, w->activity);
+    }
+    if (order != 0) return order;
+    return compare(((const ebb__postgres_member *)a)->at, ((const ebb__postgres_member *)b)->at);
 }
 
 static void take_batch(ebb__postgres_lane *l) {
@@ -144,6 +147,7 @@ static void take_batch(ebb__postgres_lane *l) {
     while (taken.calls > 0) {
         ebb__postgres_member *m = &l->batch[l->n++];
         memset(m, 0, sizeof *m);
+        m->at = l->n;
         m->call = ebb__call_queue_pop(&taken);
     }
     qsort(l->batch, l->n, sizeof *l->batch, by_place);

@@ -37,7 +37,7 @@ const char *const ebb__postgres_sql_tables[] = {
     "  WHERE ready IS NOT NULL AND token IS NULL AND state = 'Running' AND attempts < 2",
     "CREATE INDEX IF NOT EXISTS inst_suspect ON ebb.inst(name, version, ready)\n"
     "  WHERE ready IS NOT NULL AND token IS NULL AND state = 'Running' AND attempts >= 2",
-    "CREATE INDEX IF NOT EXISTS inst_node ON ebb.inst(node) WHERE node IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS inst_node ON ebb.inst(node, token) WHERE node IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS inst_kept ON ebb.inst(node, ready) WHERE kept AND ready IS NOT NULL",
     "CREATE INDEX IF NOT EXISTS inst_parent ON ebb.inst(parent, id) WHERE parent <> ''",
     "CREATE TABLE IF NOT EXISTS ebb.hist(\n"

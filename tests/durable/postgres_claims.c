@@ -6,10 +6,12 @@
 typedef struct heard {
     ebb__hint_listener listener;
     uint32_t n[6];
+    size_t queue; /* bytes of the name of the last one */
 } heard;
 
 static void hear(void *arg, const ebb_provider_hint *h) {
     ((heard *)arg)->n[h->kind]++;
+    if (h->kind == EBB_PROVIDER_HINT_WORK) ((heard *)arg)->queue = strlen(h->queue);
 }
 
 static bool hears(ebb_cx *cx, const uint32_t *n, uint64_t most) {
@@ -52,6 +54,9 @@ static ebb_status hint_main(ebb_cx *cx, void *arg) {
     ebb__store_listen(b, &h.listener);
     (void)start(cx, a, "hint");
     assert_true(hears(cx, &h.n[EBB_PROVIDER_HINT_TURNS], 60 * EBB_SECOND));
+    (void)pg_ask(observer, "SELECT pg_notify('ebb', E'another\\nw ' || repeat('q', 511) || E'\\n')");
+    assert_true(hears(cx, &h.n[EBB_PROVIDER_HINT_WORK], 60 * EBB_SECOND));
+    assert_int_equal(h.queue, 2 * EBB_DURABLE_ID + 1); /* NAME@TAG */
     /* Without LISTEN: its end is told, nothing is heard, workers look every 100 ms, and what was missed is told
      * afterwards. */
     cut_ear(cx, b);
@@ -157,6 +162,18 @@ static void claims_read_by_index(void **state) {
     assert_non_null(strstr(plans, "using work_idle"));
     assert_null(strstr(plans, "Seq Scan on inst"));
     assert_null(strstr(plans, "Seq Scan on work"));
+    /* What is given back is found among all that a node has. */
+    (void)pg_ask(c,
+                 "UPDATE ebb.inst SET node = 1, token = gen_random_uuid(), kept = true WHERE key <= 20000");
+    (void)pg_ask(c, "ANALYZE ebb.inst");
+    *plans = 0;
+    assert_string_equal(pg_ask(c, "SELECT o_status FROM ebb_v1.abandon_turns(1,"
+                                  " (SELECT array_agg(gen_random_uuid()) FROM generate_series(1, 100)))"),
+                        "0");
+    if (strstr(plans, "Index Cond: ((node = ") == NULL) print_error("%s\n", plans);
+    assert_non_null(strstr(plans, "using inst_node"));
+    assert_non_null(strstr(plans, "AND (token = ANY"));
+    assert_null(strstr(plans, "Filter: (token"));
     PQfinish(c);
 }
 

@@ -338,6 +338,51 @@ static void a_close_gives_instances_back_before_its_activities_have_ended(void *
     assert_int_equal(s.turns, 1);
 }
 
+static ebb_status one(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    return ebb_orch_await(o, ebb_orch_call(o, "hang", in, NULL), out);
+}
+
+enum { CROWD = 2500 };
+
+static ebb__store_fault count_abandons(void *arg, uint64_t n, const ebb_provider_call *c) {
+    (void)n;
+    *(uint32_t *)arg += c->op == EBB_PROVIDER_ABANDON_TURNS;
+    return EBB__FAULT_NONE;
+}
+
+/* Else its renewals would wait behind as many calls. */
+static void a_close_gives_many_instances_back_with_few_calls(void **state) {
+    durable *d = durable_new(*state, &(ebb_worker_opts){.double_run = UINT32_MAX}); /* no turn twice */
+    uint32_t abandons = 0;
+    char id[24];
+    const ebb__store_faults faults = {.at = count_abandons, .arg = &abandons};
+    assert_int_equal(ebb_worker_orch(d->worker, "approval", 1, approval), EBB_OK);
+    assert_int_equal(ebb_worker_orch(d->worker, "one", 1, one), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    ebb_worker *other = durable_open(d, NULL);
+    assert_int_equal(ebb_worker_orch(other, "approval", 1, approval), EBB_OK);
+    durable_start(d, "hangs", "one", "");
+    for (int i = 0; i < CROWD; i++) {
+        (void)snprintf(id, sizeof id, "i%d", i);
+        durable_start(d, id, "approval", "");
+    }
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(durable_stats(d).hot, CROWD + 1);
+    ebb__store_set_faults(d->store, &faults);
+    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    durable_pass(d, EBB_MS);
+    assert_int_equal(durable_stats(d).hot, 0);
+    assert_int_equal(abandons, 3);
+    ebb__store_set_faults(d->store, NULL);
+    assert_int_equal(ebb_worker_begin(other), EBB_OK);
+    for (int i = 0; i < CROWD; i += CROWD - 1) { /* the first and the last */
+        (void)snprintf(id, sizeof id, "i%d", i);
+        durable_signal(d, id, "approved", "yes");
+        durable_pass(d, EBB_MS);
+        assert_string_equal(durable_state(d, id), "Completed yes");
+    }
+}
+
 static void a_wait_ends_with_the_store(void **state) {
     durable *d = durable_new(*state, NULL);
     durable_start(d, "a", "two", "7");
@@ -348,10 +393,6 @@ static void a_wait_ends_with_the_store(void **state) {
     assert_int_equal(durable_await(d, ebb_store_close(d->world->host, d->store)), EBB_OK);
     durable_pass(d, 2 * EBB_SECOND);
     assert_int_equal(u->status, EBB_ERR_CLOSED);
-}
-
-static ebb_status one(ebb_orch *o, ebb_blob in, ebb_blob *out) {
-    return ebb_orch_await(o, ebb_orch_call(o, "hang", in, NULL), out);
 }
 
 static ebb_status instead(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) {
@@ -509,11 +550,12 @@ static void a_store_that_is_away_for_less_than_the_lease_cancels_nothing(void **
 
 /* The first ack of a turn takes long, and renewals fail meanwhile. */
 typedef struct slow_ack {
-    uint32_t acks, fetches;
+    uint32_t acks, fetches, lost;
     bool renews;
 } slow_ack;
 
-enum { FETCHES_MOST = 200 };
+/* So many lost in a row take longer, with their pauses, than a call insists for which nobody waits. */
+enum { FETCHES_MOST = 200, ABANDONS_LOST = 12 };
 
 static uint64_t delay_first_ack(void *arg, const ebb_provider_call *c) {
     slow_ack *s = arg;
@@ -524,33 +566,73 @@ static ebb__store_fault no_renewal(void *arg, uint64_t n, const ebb_provider_cal
     slow_ack *s = arg;
     (void)n;
     if (c->op == EBB_PROVIDER_RENEW && !s->renews) return EBB__FAULT_BEFORE;
+    if (c->op == EBB_PROVIDER_ABANDON_TURNS && s->lost > 0) {
+        s->lost--;
+        return EBB__FAULT_BEFORE;
+    }
     if (c->op != EBB_PROVIDER_FETCH_TURNS || ++s->fetches < FETCHES_MOST) return EBB__FAULT_NONE;
     return EBB__FAULT_BEFORE; /* so that a worker that asks for ever is found */
 }
 
-static void an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it(void **state) {
-    slow_ack s = {0};
-    const ebb__store_faults faults = {.at = no_renewal, .arg = &s};
+/* Nothing is renewed for so long; meanwhile the instance is claimed again. */
+static void come_back(world *w, slow_ack *s, uint64_t span) {
+    const ebb__store_faults faults = {.at = no_renewal, .arg = s};
     ebb__lab_world *lab;
-    world *w = *state;
     assert_int_equal(ebb__lab_world_new(w->allocator, &lab), EBB_OK);
     assert_int_equal(ebb__lab_world_use(w->rt, lab), EBB_OK);
-    ebb__lab_world_set_delay(lab, delay_first_ack, &s);
+    ebb__lab_world_set_delay(lab, delay_first_ack, s);
     durable *d = durable_new(w, &(ebb_worker_opts){.lease = 2 * EBB_SECOND});
     assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
     durable_start(d, "a", "two", "7");
     ebb__store_set_faults(d->store, &faults);
     assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
-    durable_pass(d, 10 * EBB_SECOND); /* its lease is lost twice, and the instance is claimed again */
-    s.renews = true;
-    durable_pass(d, 50 * EBB_SECOND);
-    assert_true(s.fetches < FETCHES_MOST);
+    durable_pass(d, span);
+    s->renews = true;
+    durable_pass(d, 60 * EBB_SECOND - span);
+    assert_true(s->fetches < FETCHES_MOST);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
     ebb_region_close(d->world->host, ebb_worker_region(d->worker));
     durable_pass(d, EBB_SECOND);
     close_store(w, d->store);
     assert_int_equal(ebb__lab_world_use(w->rt, NULL), EBB_OK);
     ebb__lab_world_free(lab);
+}
+
+static void an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it(void **state) {
+    come_back(*state, &(slow_ack){0}, 10 * EBB_SECOND); /* its lease is lost twice */
+}
+
+/* The node that has claimed it again lives on. */
+static void an_instance_that_has_come_back_is_given_back_however_long_that_takes(void **state) {
+    slow_ack s = {.lost = ABANDONS_LOST};
+    come_back(*state, &s, 3 * EBB_SECOND);
+    assert_int_equal(s.lost, 0);
+}
+
+static ebb__store_fault no_join_for_work(void *arg, uint64_t n, const ebb_provider_call *c) {
+    uint32_t *joins = arg;
+    (void)n;
+    if (c->op != EBB_PROVIDER_JOIN || ((const ebb_provider_join_call *)c)->runs_n != 0)
+        return EBB__FAULT_NONE;
+    return (*joins)++ < 4 ? EBB__FAULT_BEFORE : EBB__FAULT_NONE;
+}
+
+static void before_its_node_for_work_has_joined_nothing_is_claimed_for_it(void **state) {
+    durable *d = durable_new(*state, NULL);
+    uint32_t joins = 0;
+    const ebb__store_faults faults = {.at = no_join_for_work, .arg = &joins};
+    assert_int_equal(ebb_worker_orch(d->worker, "two", 1, two), EBB_OK);
+    durable_start(d, "a", "two", "7");
+    ebb__store_set_faults(d->store, &faults);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_pass(d, EBB_SECOND / 2);
+    assert_string_equal(durable_rows(d, "a"), "work 1 claimed 0 timers 0 messages 0");
+    durable_pass(d, 60 * EBB_SECOND);
+    ebb__store_set_faults(d->store, NULL);
+    assert_in_range(joins, 5, 100);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
+    assert_int_equal(d->started, 2);
+    assert_int_equal(durable_stats(d).lease_lost, 0);
 }
 
 static ebb__store_fault no_fetch(void *arg, uint64_t n, const ebb_provider_call *c) {
@@ -581,6 +663,8 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(fetches_that_fail_are_repeated_with_a_pause),
         IN_WORLD(an_instance_that_comes_back_while_its_turn_is_in_flight_waits_for_it),
+        IN_WORLD(before_its_node_for_work_has_joined_nothing_is_claimed_for_it),
+        IN_WORLD(an_instance_that_has_come_back_is_given_back_however_long_that_takes),
         IN_WORLD(an_instance_runs_to_its_end),
         IN_WORLD(a_cache_of_no_size_and_of_any_size_give_the_same_history),
         IN_WORLD(those_used_longest_ago_are_evicted_and_go_on),
@@ -593,6 +677,7 @@ int main(void) {
         IN_WORLD(after_a_cancel_another_worker_has_its_work_at_once),
         IN_WORLD(a_closing_worker_goes_on_with_what_a_unit_of_work_waits_for),
         IN_WORLD(a_close_gives_instances_back_before_its_activities_have_ended),
+        IN_WORLD(a_close_gives_many_instances_back_with_few_calls),
         IN_WORLD(a_wait_ends_with_the_store),
         IN_WORLD(without_hints_a_renewal_tells_that_a_row_is_gone),
         IN_WORLD(handover_is_cancelled_by_the_close),

@@ -29,6 +29,8 @@ static bool fails_at(uint64_t n) {
         print_error("allocation %d: %s\n%s", (int)n, durable_rows(d, "a"), d->log);
     if (begun) assert_string_equal(durable_state(d, "a"), "Completed 42");
     if (begun) assert_string_equal(durable_rows(d, "a"), "work 0 claimed 0 timers 0 messages 0");
+    if (begun && durable_stats(d).running != 0) print_error("allocation %d\n", (int)n);
+    if (begun) assert_int_equal(durable_stats(d).running, 0); /* no place is lost */
     world_end(w);
     return failed;
 }
