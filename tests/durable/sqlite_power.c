@@ -52,9 +52,11 @@ static void activities(scene *s, record *r) {
     const ebb_blob message = ebb_blob_text("charged");
     ebb_provider_fetch_work_call *w = scene_fetch_work(s, INSTANCES);
     for (size_t i = 0; i < w->items_n; i++)
-        note(r, scene_status(s, scene_ack_work(s, &w->items[i], &message)),
-             "SELECT count(*) FROM inst WHERE id = 'i%u' AND NOT EXISTS(SELECT 1 FROM work WHERE inst = key)",
-             (uint32_t)atoi(w->items[i].id + 1));
+        note(
+            r, scene_status(s, scene_ack_work(s, &w->items[i], &message)),
+            "SELECT count(*) FROM hist h JOIN inst ON key = inst WHERE turn = 1 AND id = 'i%u' AND NOT EXISTS"
+            "(SELECT 1 FROM work w WHERE w.inst = key)",
+            (uint32_t)atoi(w->items[i].id + 1));
     ebb__call_free(&w->call);
 }
 
