@@ -58,6 +58,40 @@ static void calls_of_one_turn_of_the_loop_are_one_commit(void **state) {
     wipe();
 }
 
+static ebb_status order_main(ebb_cx *cx, void *arg) {
+    ebb_store *s = open_url(cx, server.url);
+    const ebb_provider_node node = join(cx, s, 60 * EBB_SECOND);
+    ebb_future *f[MANY];
+    uint8_t n[MANY];
+    (void)arg;
+    end_call(ask(cx, start_call(s, "order")), EBB_OK);
+    for (int i = 0; i < MANY; i++) {
+        ebb_provider_send_call *c = new_call(s, EBB_PROVIDER_SEND);
+        n[i] = (uint8_t)i;
+        c->id = "order";
+        c->kind = EBB_PROVIDER_MESSAGE_SIGNAL;
+        c->body = (ebb_blob){&n[i], 1};
+        f[i] = ebb__call_begin(cx, &c->call, EBB_SITE);
+    }
+    for (int i = 0; i < MANY; i++) end_call(answer(cx, f[i]), EBB_OK);
+    ebb_provider_fetch_turns_call *c = fetch(cx, s, node);
+    assert_int_equal(c->items_n, 1);
+    assert_int_equal(c->items[0].messages_n, 1 + MANY); /* after the start */
+    for (int i = 0; i < MANY; i++) {
+        assert_int_equal(c->items[0].messages[1 + i].body.n, 1);
+        assert_memory_equal(c->items[0].messages[1 + i].body.at, &n[i], 1);
+    }
+    end_call(c, EBB_OK);
+    leave(cx, s, node);
+    close_store(cx, s);
+    return EBB_OK;
+}
+
+static void signals_of_one_batch_arrive_in_their_order(void **state) {
+    assert_int_equal(run_fiber(*state, order_main, NULL), EBB_OK);
+    wipe();
+}
+
 static void a_call_that_fails_leaves_the_others_of_its_batch_as_they_are(void **state) {
     int spoilt = 5;
     assert_int_equal(run_fiber(*state, batch_main, &spoilt), EBB_OK);
@@ -367,6 +401,7 @@ int main(void) {
         ON_A_LOOP(an_instance_runs_to_its_end),
         ON_A_LOOP(the_host_is_looked_up_in_the_pool),
         ON_A_LOOP(calls_of_one_turn_of_the_loop_are_one_commit),
+        ON_A_LOOP(signals_of_one_batch_arrive_in_their_order),
         ON_A_LOOP(a_call_that_fails_leaves_the_others_of_its_batch_as_they_are),
         ON_A_LOOP(a_batch_whose_commit_fails_is_halved_until_the_call_is_found),
         ON_A_LOOP(an_ack_asked_again_by_its_id_is_done_once),
