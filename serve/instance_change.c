@@ -67,11 +67,14 @@ ebb_status ebb__serve_reset(ebb__ask *a) {
 
 /* ---- many -------------------------------------------------------------------------------------------------------- */
 
-/* A body that forgets its filter must not cancel everything. */
+/* A body that forgets its filter, or has one that every instance passes, must not cancel everything. */
 static bool is_filtered(const ebb__ask *a) {
     static const char *const names[] = {"name", "prefix", "parent", "state", "started_after", "ended_before"};
     bool any = ebb__given_of(a, "all")->flag;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) any |= ebb__given_of(a, names[i])->is;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const ebb__given *g = ebb__given_of(a, names[i]);
+        any |= g->is && ((g->text != NULL && *g->text != 0) || g->number != 0);
+    }
     return any;
 }
 

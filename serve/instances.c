@@ -89,41 +89,45 @@ static json_t *page_of(const ebb_instance_info *at, size_t n, size_t most) {
     return ok ? j : NULL;
 }
 
-static ebb_status page(ebb__ask *a, ebb_instance_filter *f, json_t **out) {
-    ebb_value v;
-    size_t n;
+static ebb_future *ask_page(ebb__ask *a, ebb_instance_filter *f) {
     const ebb__given *most = ebb__given_of(a, "most");
+    ebb__instance_filter(a, f);
     f->most = most->is ? (uint32_t)most->number : PAGE;
-    ebb_status st = ebb__instance_await(a, ebb_instance_list(a->cx, a->dash->store, f), &v);
-    if (st != EBB_OK) return st;
-    const ebb_instance_info *at = ebb_instances_of(&v, &n);
-    *out = page_of(at, n, f->most);
-    ebb_value_discard(a->cx, v);
-    return EBB_OK;
+    ebb_future *page = ebb__instance_asked(a, ebb_instance_list(a->cx, a->dash->store, f));
+    return ebb_within(a->cx, page, EBB__STORE_PATIENCE);
 }
 
-ebb_status ebb__instance_page(ebb__ask *a, json_t **out) {
+ebb_future *ebb__instance_page(ebb__ask *a) {
     ebb_instance_filter f = {0};
-    ebb__instance_filter(a, &f);
-    return page(a, &f, out);
+    return ask_page(a, &f);
+}
+
+json_t *ebb__instance_page_json(ebb__ask *a, ebb_value *v) {
+    const ebb__given *most = ebb__given_of(a, "most");
+    size_t n;
+    const ebb_instance_info *at = ebb_instances_of(v, &n);
+    json_t *j = page_of(at, n, most->is ? (size_t)most->number : PAGE);
+    ebb_value_discard(a->cx, *v);
+    return j;
+}
+
+static ebb_status answer_page(ebb__ask *a, ebb_future *page) {
+    ebb_value v;
+    ebb_status st = ebb_await(a->cx, page, &v);
+    return st == EBB_OK ? ebb__answer(a, 200, ebb__instance_page_json(a, &v)) : ebb__instance_failure(a, st);
 }
 
 ebb_status ebb__serve_instances(ebb__ask *a) {
-    json_t *j;
     if (a->dash->store == NULL)
         return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
-    ebb_status st = ebb__instance_page(a, &j);
-    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__instance_failure(a, st);
+    return answer_page(a, ebb__instance_page(a));
 }
 
 ebb_status ebb__serve_children(ebb__ask *a) {
     ebb_instance_filter f = {0};
     ebb_status st;
-    json_t *j;
     if (!ebb__instance_take(a, &f.parent, &st)) return st;
-    ebb__instance_filter(a, &f);
-    st = page(a, &f, &j);
-    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__instance_failure(a, st);
+    return answer_page(a, ask_page(a, &f));
 }
 
 /* ---- one --------------------------------------------------------------------------------------------------------- */

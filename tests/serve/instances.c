@@ -204,6 +204,11 @@ static void many_are_cancelled_by_a_filter_and_never_for_lack_of_one(void **stat
     assert_int_equal(change(s, "/api/v1/cancel", "{\"reason\":\"all\"}"), 400);
     assert_string_equal(said(s, "error.code"), "no_filter");
     assert_int_equal(change(s, "/api/v1/cancel", "{\"all\":false}"), 400);
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"started_after\":0,\"dry_run\":true}"), 400);
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"ended_before\":0,\"dry_run\":true}"), 400);
+    assert_string_equal(said(s, "error.code"), "no_filter");
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"started_after\":1,\"dry_run\":true}"), 200);
+    assert_int_equal(said_number(s, "cancelled"), 6);
     assert_int_equal(change(s, "/api/v1/cancel", "{\"prefix\":\"a-\",\"dry_run\":true}"), 200);
     assert_int_equal(said_number(s, "cancelled"), 5);
     assert_true(said_true(s, "dry_run"));
