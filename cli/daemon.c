@@ -62,8 +62,23 @@ static bool make_token(const char *path) {
     return made;
 }
 
+/* Whoever may write there may put another token in its place. */
+static bool check_directory(const char *path) {
+    struct stat is;
+    if (stat(path, &is) != 0) ebb__cli_error("can't use the directory %s: %s", path, strerror(errno));
+    else if (!S_ISDIR(is.st_mode)) ebb__cli_error("%s is not a directory", path);
+    else if (is.st_uid != geteuid())
+        ebb__cli_error("the directory %s is owned by user %u, not by user %u", path, (unsigned)is.st_uid,
+                       (unsigned)geteuid());
+    else if ((is.st_mode & 022) != 0)
+        ebb__cli_error("the directory %s has mode %04o: others may write there; make it 0700", path,
+                       (unsigned)is.st_mode & 07777);
+    else return true;
+    return false;
+}
+
 bool ebb__daemon_prepare(ebb__daemon *d) {
-    if (mkdir(d->dir, 0700) == 0 || errno == EEXIST) return make_token(d->token);
+    if (mkdir(d->dir, 0700) == 0 || errno == EEXIST) return check_directory(d->dir) && make_token(d->token);
     ebb__cli_error("can't make the directory %s: %s", d->dir, strerror(errno));
     return false;
 }

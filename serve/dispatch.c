@@ -44,10 +44,18 @@ static ebb_status take_body(ebb__ask *a, bool *valid) {
     return EBB_OK;
 }
 
+/* What is meant to be told must not be overheard: "?dry_run=true". */
+static bool has_no_query(ebb__ask *a) {
+    const char *query = ebb_http_query(a->x);
+    if (*query == 0) return true;
+    return ebb__problem_set(a, 400, "unknown_name", "query", "nothing: a POST takes a body",
+                            "'%.60s' is not known here", query);
+}
+
 static ebb_status take_given(ebb__ask *a, bool *valid) {
-    if (strcmp(a->route->method, "POST") == 0) return take_body(a, valid);
-    *valid = ebb__given_query(a);
-    return EBB_OK;
+    const bool post = strcmp(a->route->method, "POST") == 0;
+    *valid = post ? has_no_query(a) : ebb__given_query(a);
+    return post && *valid ? take_body(a, valid) : EBB_OK;
 }
 
 ebb_status ebb__dispatch(ebb_cx *cx, ebb_http *x, void *arg) {

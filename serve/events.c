@@ -1,4 +1,5 @@
-/* Server-sent events: the live tree every now and then, and a page of instances whenever it is another one.
+/* Server-sent events: the live tree every now and then, and a page of instances whenever it is another one. A store that
+ * is slow is asked for one page at a time, and does not hold the tree up.
  *
  * A reader that does not take an event in SHED is shed: its stream is reset. At most STREAMS readers are served; each has
  * a fiber. Nothing that is allocated outside of the exchange lives across an await. */
@@ -11,7 +12,8 @@
 #include "serve/live.h"
 
 enum { STREAMS = 16, EVERY_MS = 1000 };
-#define SHED (2 * EBB_SECOND)
+#define SHED       (2 * EBB_SECOND)
+#define PAGE_WAITS (500 * EBB_MS) /* of what is live, for a page of instances */
 
 static ebb_status stream_ended(ebb_cx *cx, void *dash) {
     (void)cx;
@@ -43,12 +45,9 @@ static ebb_status send_live(ebb__ask *a) {
     return await_event(a, f);
 }
 
-/* A store that can't be reached now may be later. */
-static ebb_status send_instances(ebb__ask *a, uint8_t last[EBB__DIGEST]) {
+static ebb_status send_page(ebb__ask *a, ebb_value *v, uint8_t last[EBB__DIGEST]) {
     uint8_t digest[EBB__DIGEST];
-    json_t *page;
-    ebb_status st = ebb__instance_page(a, &page);
-    if (st != EBB_OK) return st == EBB_CANCELLED || st == EBB_ERR_CLOSED ? st : EBB_OK;
+    json_t *page = ebb__instance_page_json(a, v);
     char *text = page != NULL ? json_dumps(page, JSON_COMPACT) : NULL;
     json_decref(page);
     if (text == NULL) return EBB_ERR_NOMEM;
@@ -60,6 +59,19 @@ static ebb_status send_instances(ebb__ask *a, uint8_t last[EBB__DIGEST]) {
     return await_event(a, f);
 }
 
+/* A page that has not come stays in *page for the next time. A store that can't be reached now may be later. */
+static ebb_status send_instances(ebb__ask *a, ebb_future **page, uint8_t last[EBB__DIGEST]) {
+    ebb_value v;
+    if (*page == NULL) *page = ebb_future_shield(ebb__instance_page(a));
+    ebb_future *two[] = {ebb_future_keep(*page), ebb_after(a->cx, PAGE_WAITS)};
+    ebb_status st = ebb_await(a->cx, ebb_race(a->cx, 2, two), NULL);
+    if (ebb_future_status_of(*page) == EBB_PENDING) return st;
+    st = ebb_await(a->cx, *page, &v);
+    *page = NULL;
+    if (st == EBB_OK) return send_page(a, &v, last);
+    return st == EBB_CANCELLED || st == EBB_ERR_CLOSED ? st : EBB_OK;
+}
+
 /* False: the service closes. */
 static bool wait_for_next(ebb__ask *a, uint64_t span) {
     ebb_future *two[] = {ebb_closing(a->cx), ebb_after(a->cx, span)};
@@ -68,16 +80,23 @@ static bool wait_for_next(ebb__ask *a, uint64_t span) {
 
 static ebb_status stream(ebb__ask *a, uint64_t span) {
     uint8_t last[EBB__DIGEST] = {0};
+    ebb_future *page = NULL;
     ebb_status st = EBB_OK;
     do {
         st = send_live(a);
-        if (st == EBB_OK && a->dash->store != NULL) st = send_instances(a, last);
+        if (st == EBB_OK && a->dash->store != NULL) st = send_instances(a, &page, last);
     } while (st == EBB_OK && wait_for_next(a, span));
+    if (page != NULL) {
+        (void)ebb_future_cancel(page, EBB_CANCEL_USER);
+        ebb_future_drop(page);
+    }
     return st;
 }
 
 ebb_status ebb__serve_events(ebb__ask *a) {
     const ebb__given *every = ebb__given_of(a, "every_ms");
+    if (strcmp(ebb_http_method(a->x), "HEAD") == 0)
+        return ebb_http_reply(a->cx, a->x, 200, "text/event-stream", "", 0);
     if (a->dash->streams == STREAMS)
         return ebb__answer_refusal(a, 503, "busy", "%d readers have a stream of events already", STREAMS);
     ebb_status st = ebb_defer(a->cx, stream_ended, a->dash);

@@ -52,15 +52,25 @@ static bool host_is_right(ebb__ask *a) {
                             "'%.80s' is no name of this server", authority);
 }
 
-/* Browsers send it with every request that a page of another origin can make them send, other than a plain GET, whose
- * answer that page can't read. */
+/* Browsers send an origin with every request that a page of another one can make them send, other than a plain GET. That
+ * page can't read the answer, but it could use up the rate, or have events streamed: sec-fetch-site tells. Links lead to
+ * what is open. */
+static bool site_is_right(ebb__ask *a) {
+    const char *site = ebb_http_header(a->x, "sec-fetch-site");
+    if (a->route->access == EBB__OPEN || site == NULL) return true;
+    if (strcmp(site, "same-origin") == 0 || strcmp(site, "none") == 0) return true;
+    a->dash->refused[EBB__BAD_ORIGIN]++;
+    return ebb__problem_set(a, 403, "wrong_origin", "header 'sec-fetch-site'", "same-origin or none",
+                            "a page of another origin ('%.60s') has sent this", site);
+}
+
 static bool origin_is_right(ebb__ask *a) {
     const char *origin = ebb_http_header(a->x, "origin"), *at;
-    if (origin == NULL) return true;
+    if (origin == NULL) return site_is_right(a);
     at = strncasecmp(origin, "https://", 8) == 0  ? origin + 8
          : strncasecmp(origin, "http://", 7) == 0 ? origin + 7
                                                   : NULL;
-    if (at != NULL && strcasecmp(at, ebb_http_authority(a->x)) == 0) return true;
+    if (at != NULL && strcasecmp(at, ebb_http_authority(a->x)) == 0) return site_is_right(a);
     a->dash->refused[EBB__BAD_ORIGIN]++;
     return ebb__problem_set(a, 403, "wrong_origin", "header 'origin'", "the origin of this server",
                             "'%.80s' is another origin", origin);

@@ -6,12 +6,18 @@
 
 /* The id in the path. False: answered already, with *st: there is no store. */
 bool ebb__instance_take(ebb__ask *a, const char **id, ebb_status *st);
-/* Waits for the store, for a while. */
+/* Keeps what the call that has just returned f says of its failure. Returns f. */
+ebb_future *ebb__instance_asked(ebb__ask *a, ebb_future *f);
+/* Answers with the failure of what was asked last. */
+ebb_status ebb__instance_failure(ebb__ask *a, ebb_status st);
+/* Waits for what the store was asked just now, for a while. */
 ebb_status ebb__instance_await(ebb__ask *a, ebb_future *f, ebb_value *v);
 /* Takes from the request what a filter has. */
 void ebb__instance_filter(const ebb__ask *a, ebb_instance_filter *f);
-/* Asks for the page that the request wants. *out NULL: no memory. */
-ebb_status ebb__instance_page(ebb__ask *a, struct json_t **out);
+/* Asks for the page that the request wants, for a while. */
+ebb_future *ebb__instance_page(ebb__ask *a);
+/* The page in *v, which it discards. NULL: no memory. */
+struct json_t *ebb__instance_page_json(ebb__ask *a, ebb_value *v);
 /* Answers with the info in *v, and discards it; or with the failure. */
 ebb_status ebb__instance_answer(ebb__ask *a, int status, ebb_status st, ebb_value *v);
 

@@ -9,7 +9,7 @@ static const char *text_of(const ebb__ask *a, const char *name) {
 }
 
 static ebb_status answer_done(ebb__ask *a, ebb_status st) {
-    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    if (st != EBB_OK) return ebb__instance_failure(a, st);
     return ebb__answer(a, 202, json_pack("{s:b}", "accepted", 1));
 }
 
@@ -67,11 +67,14 @@ ebb_status ebb__serve_reset(ebb__ask *a) {
 
 /* ---- many -------------------------------------------------------------------------------------------------------- */
 
-/* A body that forgets its filter must not cancel everything. */
+/* A body that forgets its filter, or has one that every instance passes, must not cancel everything. */
 static bool is_filtered(const ebb__ask *a) {
     static const char *const names[] = {"name", "prefix", "parent", "state", "started_after", "ended_before"};
     bool any = ebb__given_of(a, "all")->flag;
-    for (size_t i = 0; i < sizeof names / sizeof *names; i++) any |= ebb__given_of(a, names[i])->is;
+    for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
+        const ebb__given *g = ebb__given_of(a, names[i]);
+        any |= g->is && ((g->text != NULL && *g->text != 0) || g->number != 0);
+    }
     return any;
 }
 
@@ -88,8 +91,9 @@ ebb_status ebb__serve_cancel_all(ebb__ask *a) {
         return ebb__answer_problem(a);
     }
     ebb__instance_filter(a, &f);
-    ebb_status st = ebb_await(a->cx, ebb_instance_cancel_all(a->cx, a->dash->store, &f, &opts), &v);
-    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    ebb_future *cancelled = ebb__instance_asked(a, ebb_instance_cancel_all(a->cx, a->dash->store, &f, &opts));
+    ebb_status st = ebb_await(a->cx, cancelled, &v);
+    if (st != EBB_OK) return ebb__instance_failure(a, st);
     return ebb__answer(a, 200,
                        json_pack("{s:I,s:b}", "cancelled", (json_int_t)v.as.i, "dry_run", opts.dry_run));
 }

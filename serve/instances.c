@@ -1,5 +1,6 @@
 /* Durable instances: what is read. */
 #include <jansson.h>
+#include <stdio.h>
 #include <string.h>
 
 #include "durable/info_json.h"
@@ -18,8 +19,28 @@ bool ebb__instance_take(ebb__ask *a, const char **id, ebb_status *st) {
     return false;
 }
 
+/* The text of a failure is the thread's. During a wait another fiber may set it, for another client; and it is an old
+ * one after a failure that says nothing. What is not valid is refused with a text, by the call itself. */
+ebb_future *ebb__instance_asked(ebb__ask *a, ebb_future *f) {
+    a->failure = NULL;
+    if (ebb_future_status_of(f) != EBB_ERR_INVALID) return f;
+    const char *text = ebb_durable_error();
+    char *copy = ebb_http_alloc(a->x, strlen(text) + 1);
+    if (copy != NULL) a->failure = strcpy(copy, text);
+    return f;
+}
+
+ebb_status ebb__instance_failure(ebb__ask *a, ebb_status st) {
+    char text[sizeof a->problem.message];
+    const ebb__given *given = ebb__given_of(a, "id");
+    const char *id = given != NULL && given->is ? given->text : ebb_http_param(a->x, "id");
+    if (a->failure != NULL || id == NULL) return ebb__answer_failure(a, st, a->failure);
+    (void)snprintf(text, sizeof text, "%.*s: %s", EBB_DURABLE_ID, id, ebb_status_text(st));
+    return ebb__answer_failure(a, st, text);
+}
+
 ebb_status ebb__instance_await(ebb__ask *a, ebb_future *f, ebb_value *v) {
-    return ebb_await(a->cx, ebb_within(a->cx, f, EBB__STORE_PATIENCE), v);
+    return ebb_await(a->cx, ebb_within(a->cx, ebb__instance_asked(a, f), EBB__STORE_PATIENCE), v);
 }
 
 /* The filter's texts are the exchange's. */
@@ -68,47 +89,51 @@ static json_t *page_of(const ebb_instance_info *at, size_t n, size_t most) {
     return ok ? j : NULL;
 }
 
-static ebb_status page(ebb__ask *a, ebb_instance_filter *f, json_t **out) {
-    ebb_value v;
-    size_t n;
+static ebb_future *ask_page(ebb__ask *a, ebb_instance_filter *f) {
     const ebb__given *most = ebb__given_of(a, "most");
+    ebb__instance_filter(a, f);
     f->most = most->is ? (uint32_t)most->number : PAGE;
-    ebb_status st = ebb__instance_await(a, ebb_instance_list(a->cx, a->dash->store, f), &v);
-    if (st != EBB_OK) return st;
-    const ebb_instance_info *at = ebb_instances_of(&v, &n);
-    *out = page_of(at, n, f->most);
-    ebb_value_discard(a->cx, v);
-    return EBB_OK;
+    ebb_future *page = ebb__instance_asked(a, ebb_instance_list(a->cx, a->dash->store, f));
+    return ebb_within(a->cx, page, EBB__STORE_PATIENCE);
 }
 
-ebb_status ebb__instance_page(ebb__ask *a, json_t **out) {
+ebb_future *ebb__instance_page(ebb__ask *a) {
     ebb_instance_filter f = {0};
-    ebb__instance_filter(a, &f);
-    return page(a, &f, out);
+    return ask_page(a, &f);
+}
+
+json_t *ebb__instance_page_json(ebb__ask *a, ebb_value *v) {
+    const ebb__given *most = ebb__given_of(a, "most");
+    size_t n;
+    const ebb_instance_info *at = ebb_instances_of(v, &n);
+    json_t *j = page_of(at, n, most->is ? (size_t)most->number : PAGE);
+    ebb_value_discard(a->cx, *v);
+    return j;
+}
+
+static ebb_status answer_page(ebb__ask *a, ebb_future *page) {
+    ebb_value v;
+    ebb_status st = ebb_await(a->cx, page, &v);
+    return st == EBB_OK ? ebb__answer(a, 200, ebb__instance_page_json(a, &v)) : ebb__instance_failure(a, st);
 }
 
 ebb_status ebb__serve_instances(ebb__ask *a) {
-    json_t *j;
     if (a->dash->store == NULL)
         return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
-    ebb_status st = ebb__instance_page(a, &j);
-    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__answer_failure(a, st, ebb_durable_error());
+    return answer_page(a, ebb__instance_page(a));
 }
 
 ebb_status ebb__serve_children(ebb__ask *a) {
     ebb_instance_filter f = {0};
     ebb_status st;
-    json_t *j;
     if (!ebb__instance_take(a, &f.parent, &st)) return st;
-    ebb__instance_filter(a, &f);
-    st = page(a, &f, &j);
-    return st == EBB_OK ? ebb__answer(a, 200, j) : ebb__answer_failure(a, st, ebb_durable_error());
+    return answer_page(a, ask_page(a, &f));
 }
 
 /* ---- one --------------------------------------------------------------------------------------------------------- */
 
 ebb_status ebb__instance_answer(ebb__ask *a, int status, ebb_status st, ebb_value *v) {
-    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    if (st != EBB_OK) return ebb__instance_failure(a, st);
     json_t *j = ebb__info_json(ebb_instance_info_of(v), true);
     ebb_value_discard(a->cx, *v);
     return ebb__answer(a, status, j);
@@ -152,7 +177,7 @@ ebb_status ebb__serve_history(ebb__ask *a) {
     size_t n;
     if (!ebb__instance_take(a, &id, &st)) return st;
     st = ebb__instance_await(a, ebb_instance_history(a->cx, a->dash->store, id, &opts), &v);
-    if (st != EBB_OK) return ebb__answer_failure(a, st, ebb_durable_error());
+    if (st != EBB_OK) return ebb__instance_failure(a, st);
     const ebb_history_event *at = ebb_history_of(&v, &n);
     json_t *j = history_of(at, n, opts.most);
     ebb_value_discard(a->cx, v);

@@ -19,6 +19,9 @@ static ebb_status check_rights(const char *path, int fd) {
     if (fstat(fd, &is) != 0) return EBB_ERRNO(errno);
     if (!S_ISREG(is.st_mode))
         return ebb__dashboard_say(EBB_ERR_INVALID, "token file %s is not a regular file", path);
+    if (is.st_uid != geteuid())
+        return ebb__dashboard_say(EBB_ERR_INVALID, "token file %s is owned by user %u, not by user %u", path,
+                                  (unsigned)is.st_uid, (unsigned)geteuid());
     if ((is.st_mode & 077) == 0) return EBB_OK;
     return ebb__dashboard_say(EBB_ERR_INVALID, "token file %s has mode %04o: others may use it; make it 0600",
                               path, (unsigned)is.st_mode & 07777);

@@ -66,7 +66,8 @@ typedef struct ebb_failure {
 } ebb_failure;
 
 /* The text of the last failure of a function of this header on this thread, with the thing, the value and the limit.
- * After an await: of the failed future, until the next call. "" if there was none. */
+ * "" if there was none. Read it before the next call, and before the next await: each fiber of the thread sets it. After
+ * an await it may be of another fiber, unless the future had failed before. */
 const char *ebb_durable_error(void);
 
 /* Limits, which no option raises. Past EBB_DURABLE_PAYLOAD a call gives EBB_ERR_LIMIT and nothing is written. */

@@ -299,6 +299,19 @@ class Refuses(WithDaemons):
         self.bad("'nosuch:x'", "--listen", "127.0.0.1:0", "--store", "nosuch:x")
         self.bad("can't load", "--load", "nowhere.so")
         self.bad("can't make the directory /proc/ebb", "--dir", "/proc/ebb")
+        place = Path(self.where) / "file"
+        place.write_text("")
+        self.bad("file is not a directory", "--dir", "file")
+        place = Path(self.where) / "shared"
+        place.mkdir()
+        for mode in 0o720, 0o702, 0o1777:
+            place.chmod(mode)
+            self.bad("the directory shared has mode %04o: others may write there" % mode, "--dir", "shared")
+        if os.geteuid() == 0:
+            place.chmod(0o700)
+            os.chown(place, 12345, -1)
+            self.bad("the directory shared is owned by user 12345, not by user 0", "--dir", "shared")
+        self.assertEqual(os.listdir(place), [])
         self.bad("does not export ebb_app", "--listen", "127.0.0.1:0", "--load", EMPTY)
         self.bad("host 'a:80' is not valid", "--listen", "127.0.0.1:0", "--host", "a:80")
         token = Path(self.where) / ".ebb/token"

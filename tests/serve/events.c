@@ -1,6 +1,8 @@
 /* Server-sent events: the tree and the instances come, end with the service, and nobody waits for a slow reader. */
 #include "tests/support/serve_world.h"
 
+#include "durable/store.h"
+
 enum { ROOM = 1 << 20 };
 
 /* A stream of events as a client reads it. */
@@ -94,6 +96,75 @@ static void a_page_that_stays_the_same_is_sent_once(void **state) {
     free(r.text);
 }
 
+/* A store whose lists wait until they are let go. */
+static struct {
+    const ebb_provider *real;
+    ebb_provider slow;
+    ebb_provider_list_call *held;
+    int lists;
+} holder;
+
+static void hold_list(void *self, ebb_provider_list_call *c) {
+    (void)self;
+    holder.held = c;
+    holder.lists++;
+}
+
+static void hold_lists(serve_world *s) {
+    ebb__call_gate *g = ebb__store_gate(s->store);
+    holder.real = g->provider;
+    holder.slow = *g->provider;
+    holder.slow.list = hold_list;
+    holder.lists = 0;
+    g->provider = &holder.slow;
+}
+
+static void let_lists_go(serve_world *s) {
+    ebb__call_gate *g = ebb__store_gate(s->store);
+    g->provider = holder.real;
+    g->provider->list(g->self, holder.held);
+}
+
+static void let_go_at_the_third(serve_world *s, size_t seen) {
+    if (seen == 3) let_lists_go(s);
+}
+
+static void a_slow_store_is_asked_once_and_does_not_hold_the_tree_up(void **state) {
+    static const char *const wanted[] = {"event: live\n", "event: live\n", "event: live\n",
+                                         "event: instances\ndata: {\"instances\":[],\"next\":null}\n\n",
+                                         NULL};
+    serve_world *s = *state;
+    reader r = reader_of(s, "/api/v1/events?every_ms=500", wanted);
+    r.on = let_go_at_the_third;
+    hold_lists(s);
+    assert_int_equal(run_fiber(s->w, read_events, &r), EBB_OK);
+    assert_int_equal(r.end, EBB_OK);
+    assert_int_equal(holder.lists, 1);
+    free(r.text);
+}
+
+static bool no_streams(void *world);
+
+static void a_reader_may_leave_while_the_store_is_slow(void **state) {
+    static const char *const wanted[] = {"event: live\n", "event: live\n", NULL};
+    serve_world *s = *state;
+    reader r = reader_of(s, "/api/v1/events?every_ms=500", wanted);
+    hold_lists(s);
+    assert_int_equal(run_fiber(s->w, read_events, &r), EBB_OK);
+    loop_until(s->w, no_streams, s);
+    let_lists_go(s);
+    assert_int_equal(look(s, "/api/v1/instances"), 200);
+    free(r.text);
+}
+
+static void the_head_of_a_stream_ends(void **state) {
+    char *got = raw(*state, "HEAD /api/v1/events HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n");
+    assert_int_equal(strncmp(got, "HTTP/1.1 200", 12), 0);
+    assert_non_null(strstr(got, "content-type: text/event-stream\r\n"));
+    assert_null(strstr(got, "event: "));
+    free(got);
+}
+
 static void close_server(serve_world *s, size_t seen) {
     if (seen == 1) ebb_region_close(ebb_loop_cx(s->w->loop), ebb_http_server_region(s->server));
 }
@@ -149,7 +220,7 @@ static bool has_sixteen(void *world) {
     return metric(world, "\nebb_dashboard_streams ") == 16;
 }
 
-static bool has_none(void *world) {
+static bool no_streams(void *world) {
     return metric(world, "\nebb_dashboard_streams ") == 0;
 }
 
@@ -163,7 +234,7 @@ static void one_reader_too_many_is_refused_until_one_goes(void **state) {
     assert_int_equal(look(s, "/api/v1/events"), 503);
     assert_string_equal(said(s, "error.message"), "16 readers have a stream of events already");
     ebb_region_cancel(ebb_loop_cx(s->w->loop), r, EBB_CANCEL_USER, "they leave");
-    loop_until(s->w, has_none, s);
+    loop_until(s->w, no_streams, s);
     assert_int_equal(look(s, "/api/v1/events?every_ms=499"), 400);
 }
 
@@ -171,6 +242,9 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         DURABLE(the_tree_comes_again_and_instances_when_they_change),
         DURABLE(a_page_that_stays_the_same_is_sent_once),
+        DURABLE(a_slow_store_is_asked_once_and_does_not_hold_the_tree_up),
+        DURABLE(a_reader_may_leave_while_the_store_is_slow),
+        SERVED(the_head_of_a_stream_ends),
         SERVED(a_stream_ends_when_the_server_closes),
         SERVED(a_reader_that_does_not_read_is_shed),
         SERVED(one_reader_too_many_is_refused_until_one_goes),

@@ -90,6 +90,21 @@ static void token_files_are_refused_by_name(void **state) {
     (void)serve_down(state);
 }
 
+/* Only root can have it: others can't even read such a file. */
+static void a_token_file_of_another_user_is_refused(void **state) {
+    serve_world *s = serve_world_new("127.0.0.1");
+    const char *path = file_with(s->w, "token", TOKEN, 0600);
+    *state = s;
+    if (geteuid() == 0) {
+        assert_int_equal(chown(path, 12345, (gid_t)-1), 0);
+        assert_int_equal(serve_mount(s, (ebb_dashboard_opts){.token_file = path}), EBB_ERR_INVALID);
+        assert_non_null(strstr(ebb_dashboard_error(), "is owned by user 12345, not by user 0"));
+        assert_int_equal(chown(path, 0, (gid_t)-1), 0);
+    }
+    assert_int_equal(serve_mount(s, (ebb_dashboard_opts){.token_file = path}), EBB_OK);
+    (void)serve_down(state);
+}
+
 static void other_options_are_refused_by_name(void **state) {
     serve_world *s = serve_world_new("127.0.0.1");
     static const char *const prefixes[] = {
@@ -170,6 +185,24 @@ static void a_page_of_another_origin_is_refused(void **state) {
     assert_int_equal(ask(s, "GET", "/api/v1/live", (serve_ask){.origin = own}), 200);
 }
 
+static void a_page_of_another_site_may_follow_links_only(void **state) {
+    serve_world *s = *state;
+    static const char *const bad[] = {"cross-site", "same-site", "", "Cross-Site", "same-origin-not"};
+    static const char *const good[] = {"same-origin", "none"};
+    char own[64];
+    snprintf(own, sizeof own, "http://127.0.0.1:%u", s->port);
+    for (size_t i = 0; i < sizeof bad / sizeof *bad; i++) {
+        assert_int_equal(ask(s, "GET", "/api/v1/live", (serve_ask){.site = bad[i]}), 403);
+        assert_string_equal(said(s, "error.code"), "wrong_origin");
+        assert_string_equal(said(s, "error.where"), "header 'sec-fetch-site'");
+        assert_int_equal(ask(s, "GET", "/api/v1/live", (serve_ask){.site = bad[i], .origin = own}), 403);
+        assert_int_equal(ask(s, "GET", "/", (serve_ask){.site = bad[i]}), 200);
+        assert_int_equal(ask(s, "GET", "/healthz", (serve_ask){.site = bad[i]}), 200);
+    }
+    for (size_t i = 0; i < sizeof good / sizeof *good; i++)
+        assert_int_equal(ask(s, "GET", "/api/v1/live", (serve_ask){.site = good[i], .origin = own}), 200);
+}
+
 /* ---- rates --------------------------------------------------------------------------------------------------------- */
 
 static void reads_and_changes_have_rates_of_their_own(void **state) {
@@ -216,9 +249,11 @@ int main(void) {
         cmocka_unit_test(without_a_token_file_nothing_changes),
         cmocka_unit_test(on_other_addresses_reads_need_the_token_too),
         cmocka_unit_test(token_files_are_refused_by_name),
+        cmocka_unit_test(a_token_file_of_another_user_is_refused),
         cmocka_unit_test(other_options_are_refused_by_name),
         cmocka_unit_test(a_name_that_is_not_ours_is_refused),
         SERVED(a_page_of_another_origin_is_refused),
+        SERVED(a_page_of_another_site_may_follow_links_only),
         cmocka_unit_test(reads_and_changes_have_rates_of_their_own),
         cmocka_unit_test(strangers_take_nothing_of_the_reads),
         cmocka_unit_test(a_rate_below_a_cost_lets_one_pass),

@@ -158,6 +158,10 @@ static void a_body_is_of_json_or_there_is_none(void **state) {
     assert_int_equal(ask(s, "POST", "/api/v1/instances", how), 404);
     assert_int_equal(change(s, "/api/v1/instances", NULL), 400);
     assert_string_equal(said(s, "error.message"), "'name' is missing");
+    assert_int_equal(change(s, "/api/v1/cancel?dry_run=true", "{\"all\":true}"), 400);
+    assert_string_equal(said(s, "error.code"), "unknown_name");
+    assert_string_equal(said(s, "error.where"), "query");
+    assert_string_equal(said(s, "error.message"), "'dry_run=true' is not known here");
 }
 
 static void paths_lead_to_no_file(void **state) {

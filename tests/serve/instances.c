@@ -75,6 +75,62 @@ static void lists_are_filtered_and_paged(void **state) {
     assert_string_equal(said(s, "instances.0.text"), "unknown");
 }
 
+/* ---- failures ------------------------------------------------------------------------------------------------------ */
+
+enum { STRANGERS = 32, ROUNDS = 8 };
+
+/* One of many clients, each of which asks for an instance of its own that is not there. */
+typedef struct stranger {
+    serve_world *s;
+    size_t number, mine; /* answers that name its instance, and no other */
+    bool done;
+} stranger;
+
+static ebb_status asks_for_its_own(ebb_cx *cx, void *arg) {
+    static const char *const paths[] = {"", "/history", "/cancel", "/terminate"};
+    stranger *t = arg;
+    const ebb_http_field token = {"authorization", "Bearer " TOKEN};
+    for (size_t i = 0; i < ROUNDS; i++) {
+        char url[128], id[32];
+        ebb_value v;
+        const size_t path = (t->number + i) % 4;
+        snprintf(id, sizeof id, "nobody-%zu.", t->number);
+        snprintf(url, sizeof url, "http://127.0.0.1:%u/api/v1/instances/%s%s", t->s->port, id, paths[path]);
+        const ebb_http_call call = {
+            .method = path < 2 ? "GET" : "POST", .url = url, .headers = &token, .headers_n = 1};
+        const ebb_status st = ebb_await(cx, ebb_http_fetch(cx, t->s->client, &call), &v);
+        if (st != EBB_OK) return st;
+        const ebb_http_response *r = ebb_http_response_of(&v);
+        const char *at = strstr(r->body, "nobody-");
+        t->mine += r->status == 404 && at != NULL && strncmp(at, id, strlen(id)) == 0 &&
+                   strstr(at + 1, "nobody-") == NULL;
+        ebb_value_discard(cx, v);
+    }
+    t->done = true;
+    return EBB_OK;
+}
+
+static bool all_done(void *all) {
+    size_t n = 0;
+    for (size_t i = 0; i < STRANGERS; i++) n += ((stranger *)all)[i].done;
+    return n == STRANGERS;
+}
+
+static void a_failure_names_the_instance_of_its_own_request(void **state) {
+    serve_world *s = *state;
+    stranger all[STRANGERS];
+    for (size_t i = 0; i < STRANGERS; i++) {
+        ebb_cx *cx = ebb_loop_cx(s->w->loop);
+        all[i] = (stranger){.s = s, .number = i};
+        assert_int_equal(ebb_id_status(ebb_fiber_spawn(cx, s->w->region, asks_for_its_own, &all[i]).id),
+                         EBB_OK);
+    }
+    loop_until(s->w, all_done, all);
+    for (size_t i = 0; i < STRANGERS; i++) assert_int_equal(all[i].mine, ROUNDS);
+    assert_int_equal(look(s, "/api/v1/instances/a%01"), 400);
+    assert_string_equal(said(s, "error.message"), "no valid id of an instance");
+}
+
 static bool has_two(void *world) {
     serve_world *s = world;
     return look(s, "/api/v1/instances/row/children") == 200 &&
@@ -148,6 +204,11 @@ static void many_are_cancelled_by_a_filter_and_never_for_lack_of_one(void **stat
     assert_int_equal(change(s, "/api/v1/cancel", "{\"reason\":\"all\"}"), 400);
     assert_string_equal(said(s, "error.code"), "no_filter");
     assert_int_equal(change(s, "/api/v1/cancel", "{\"all\":false}"), 400);
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"started_after\":0,\"dry_run\":true}"), 400);
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"ended_before\":0,\"dry_run\":true}"), 400);
+    assert_string_equal(said(s, "error.code"), "no_filter");
+    assert_int_equal(change(s, "/api/v1/cancel", "{\"started_after\":1,\"dry_run\":true}"), 200);
+    assert_int_equal(said_number(s, "cancelled"), 6);
     assert_int_equal(change(s, "/api/v1/cancel", "{\"prefix\":\"a-\",\"dry_run\":true}"), 200);
     assert_int_equal(said_number(s, "cancelled"), 5);
     assert_true(said_true(s, "dry_run"));
@@ -203,6 +264,7 @@ int main(void) {
         DURABLE(an_order_from_its_start_to_its_end),
         DURABLE(a_start_is_idempotent_and_conflicts_are_named),
         DURABLE(lists_are_filtered_and_paged),
+        DURABLE(a_failure_names_the_instance_of_its_own_request),
         DURABLE(children_are_found_whatever_their_names),
         DURABLE(a_history_is_paged_by_turns),
         DURABLE(cancels_resets_and_resumes_say_what_they_refuse),

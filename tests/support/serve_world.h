@@ -146,12 +146,13 @@ typedef struct serve_ask {
     size_t body_n;      /* 0: up to its 0 */
     const char *type;   /* of the body. NULL: JSON */
     const char *origin; /* NULL: none */
+    const char *site;   /* sec-fetch-site. NULL: none */
 } serve_ask;
 
 /* Sends it, and keeps the answer. Returns its status. */
 LOOP_UNUSED int ask(serve_world *s, const char *method, const char *path, serve_ask how) {
     char url[1024], bearer[400];
-    ebb_http_field headers[3];
+    ebb_http_field headers[4];
     ebb_value v;
     ebb_http_call call = {.method = method, .url = url, .headers = headers};
     snprintf(url, sizeof url, "http://127.0.0.1:%u%s", s->port, path);
@@ -160,6 +161,7 @@ LOOP_UNUSED int ask(serve_world *s, const char *method, const char *path, serve_
         headers[call.headers_n++] = (ebb_http_field){"authorization", bearer};
     }
     if (how.origin != NULL) headers[call.headers_n++] = (ebb_http_field){"origin", how.origin};
+    if (how.site != NULL) headers[call.headers_n++] = (ebb_http_field){"sec-fetch-site", how.site};
     if (how.body != NULL) {
         headers[call.headers_n++] =
             (ebb_http_field){"content-type", how.type != NULL ? how.type : "application/json"};

@@ -4,7 +4,8 @@ import { setText, setVariable } from './element.js';
 import { age, emptyRow, rowButton, showRows, showState } from './rows.js';
 
 const table = document.querySelector('#tree');
-const idOf = (node) => node.region ?? node.task;
+/* Regions and tasks are numbered apart. */
+const idOf = (node) => (node.region === undefined ? `task ${node.task}` : `region ${node.region}`);
 
 function make(node, say) {
     const row = emptyRow(4);

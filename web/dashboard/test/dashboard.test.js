@@ -96,6 +96,23 @@ describe('the tree', () => {
         assert.equal(await page.evaluate(() => location.hash), ''); /* a token does not stay in the address */
     }));
 
+    it('keeps a region and a task of the same number apart', () => onPage(async (page) => {
+        await says(page, '#tree', 'durable/worker.c');
+        const { loops: [{ tree }] } = await (await fetch(`${daemon.url}api/v1/live`)).json();
+        const tasks = new Set(tree.map((node) => node.task));
+        assert.ok(tree.some((node) => tasks.has(node.region)), 'no number of both');
+        for (let n = 0; n < 3; n++) { /* events, of which each writes the row of the worker's region */
+            await page.evaluate(() => { for (const tr of document.querySelectorAll('#tree tbody tr')) tr.cells[3].textContent = 'old'; });
+            await page.waitFor(() => Array.from(document.querySelectorAll('#tree tbody tr'))
+                .some((tr) => tr.cells[3].textContent !== 'old'), 'an event', SOON_MS);
+        }
+        const known = ['Open', 'Closing', 'Draining', 'Finalizing', 'Closed'];
+        const mixed = await page.evaluate((ofRegions) => Array.from(document.querySelectorAll('#tree tbody tr'))
+            .filter((tr) => (tr.dataset.kind === 'region') !== ofRegions.includes(tr.cells[1].textContent))
+            .map((tr) => `${tr.dataset.kind} ${tr.cells[0].title} ${tr.cells[1].textContent}`), known);
+        assert.deepEqual(mixed, []);
+    }));
+
     it('keeps the focus while it changes', () => onPage(async (page) => {
         await until(page, '#drains button');
         await page.evaluate(() => document.querySelector('#drains button').focus());
