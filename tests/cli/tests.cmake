@@ -11,7 +11,7 @@ ebb_program(cli.crowd ebb ${dir}/programs/crowd.c)
 # A service under load, looked at in a terminal and by programs.
 ebb_python(cli.top cli/top.py ${EBB_CLI} $<TARGET_FILE:example_service> $<TARGET_FILE:cli.crowd>)
 # curl, and clients that attack it.
-ebb_python(cli.files cli/serve.py ${EBB_CLI})
+ebb_python(cli.files cli/files.py ${EBB_CLI})
 # The bugs that are planted in ebb-mutant: each must be found by its oracle.
 ebb_python(cli.lab cli/lab.py ${EBB_CLI} $<TARGET_FILE:ebb_mutant_cli>)
 # What the lab records replays to the same bytes, also by the other compiler's build if there is one.

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb files`: what it gives, what it refuses, that it streams, and how it stops.
 
-usage: serve.py EBB [CLASS[.TEST]...]
+usage: files.py EBB [CLASS[.TEST]...]
 """
 import collections
 import contextlib
@@ -232,7 +232,7 @@ class Arguments(unittest.TestCase):
 
     def test_directories_that_are_none(self):
         self.assert_refused(r"^ebb: can't serve /nowhere/at/all: no such file or directory\n$", "/nowhere/at/all")
-        self.assert_refused(r"^ebb: can't serve .*serve.py: not a directory\n$", str(Path(__file__).resolve()))
+        self.assert_refused(r"^ebb: can't serve .*files.py: not a directory\n$", str(Path(__file__).resolve()))
         self.assert_refused(r"^ebb: files takes a directory\n$", "--port", "0")
         self.assert_refused(r"^ebb: files takes one directory: a or b\n$", "a", "b")
 

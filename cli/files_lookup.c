@@ -1,4 +1,4 @@
-/* cli/serve_lookup.c - which file a request may read.
+/* cli/files_lookup.c - which file a request may read.
  *
  * Links may lead to other files below the directory, and never out of it. A path that is checked (realpath) and then
  * opened may have changed in between. So the file is opened first, and then the kernel is asked for its path. It is
@@ -6,7 +6,7 @@
  * is opened for reading through that descriptor, so that the file that was checked, with its size, is the one that
  * is sent. */
 #define _GNU_SOURCE /* O_PATH */
-#include "cli/serve_lookup.h"
+#include "cli/files_lookup.h"
 
 #include <errno.h>
 #include <fcntl.h>

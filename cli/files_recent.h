@@ -1,12 +1,12 @@
-/* cli/serve_recent.h - what the requests of this turn of the loop have found.
+/* cli/files_recent.h - what the requests of this turn of the loop have found.
  *
  * Requests for one path that are received in one turn share a lookup, and the bytes of a small file. Everything is
  * forgotten at the end of the turn. A connection is read once a turn, so its next request sees each change that was made
  * after its last response; on another connection, a request may still be answered with what the present turn has found. A
  * path has one place, by its hash; another path takes the place over.
  */
-#ifndef EBB_CLI_SERVE_RECENT_H
-#define EBB_CLI_SERVE_RECENT_H
+#ifndef EBB_CLI_FILES_RECENT_H
+#define EBB_CLI_FILES_RECENT_H
 
 #include <stdint.h>
 #include <sys/types.h>

@@ -1,11 +1,11 @@
-/* cli/serve_files.h - the files that `ebb files` has open.
+/* cli/files_serve.h - the files that `ebb files` has open.
  *
  * Requests for one file share one descriptor. It stays open for a moment after the last of them, so that a file that
  * is requested often is opened once. A file is identified by its device and inode, which no other file gets while it
  * is open: a name that leads to another inode is another file. Whether a request may read the file is decided by its
  * lookup, each time. */
-#ifndef EBB_CLI_SERVE_FILES_H
-#define EBB_CLI_SERVE_FILES_H
+#ifndef EBB_CLI_FILES_SERVE_H
+#define EBB_CLI_FILES_SERVE_H
 
 #include <stdbool.h>
 #include <stddef.h>

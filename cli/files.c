@@ -1,4 +1,4 @@
-/* cli/serve.c - `ebb files`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
+/* cli/files.c - `ebb files`: the files below a directory, over HTTP/2 and HTTP/1.1 on this machine.
  *
  * Each request is a fiber that looks up its file, and then reads and writes a piece at a time: bytes that the client
  * has not taken delay the next read. Lookups and reads that the kernel's caches can answer are done on the loop's
@@ -16,9 +16,9 @@
 #include <ebb/ebb.h>
 
 #include "cli/cli.h"
-#include "cli/serve_files.h"
-#include "cli/serve_lookup.h"
-#include "cli/serve_recent.h"
+#include "cli/files_lookup.h"
+#include "cli/files_recent.h"
+#include "cli/files_serve.h"
 
 static const char usage[] =
     "usage: ebb files DIR [--port N]\n"

@@ -1,6 +1,6 @@
-/* cli/serve_lookup.h - finds the file of a request's path below the served directory. */
-#ifndef EBB_CLI_SERVE_LOOKUP_H
-#define EBB_CLI_SERVE_LOOKUP_H
+/* cli/files_lookup.h - finds the file of a request's path below the served directory. */
+#ifndef EBB_CLI_FILES_LOOKUP_H
+#define EBB_CLI_FILES_LOOKUP_H
 
 #include <ebb/ebb.h>
 #include <limits.h>

@@ -1,6 +1,6 @@
-/* cli/serve_files.c - the files that `ebb files` has open. */
+/* cli/files_serve.c - the files that `ebb files` has open. */
 #define _GNU_SOURCE /* preadv2 */
-#include "cli/serve_files.h"
+#include "cli/files_serve.h"
 
 #include <errno.h>
 #include <stdlib.h>

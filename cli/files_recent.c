@@ -1,5 +1,5 @@
-/* cli/serve_recent.c - what the requests of this turn of the loop have found. */
-#include "cli/serve_recent.h"
+/* cli/files_recent.c - what the requests of this turn of the loop have found. */
+#include "cli/files_recent.h"
 
 #include <string.h>
 
