@@ -1,4 +1,10 @@
-/* cli/daemon.c - `ebb serve`: the daemon, with the API for its operators, and a worker for what it loads. */
+/* cli/daemon.c - `ebb serve`: the daemon, with the API for its operators, and a worker for what it loads.
+ *
+ *     root region             the store, the worker: what a stop drains
+ *       operators' region     the server of the API: it answers until all of that has ended
+ *
+ * The finalizers of the root close the store, and run when both regions have nothing left: it outlives the API. What a
+ * loaded program serves belongs into the root region, with a listener of its own: that one closes with the request. */
 #define _DEFAULT_SOURCE /* getentropy */
 #include "cli/daemon.h"
 
@@ -85,11 +91,10 @@ bool ebb__daemon_prepare(ebb__daemon *d) {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
-static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d, ebb_store *store, ebb_worker **out) {
+static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d) {
     ebb_worker *w = NULL;
-    *out = NULL;
     if (d->app == NULL && d->activities_n == 0) return EBB_OK;
-    ebb_status st = ebb_worker_open(cx, store, NULL, &w);
+    ebb_status st = ebb_worker_open(cx, d->open_store, NULL, &w);
     if (st != EBB_OK) {
         ebb__durable_print_error("the worker can't be opened", st);
         return st;
@@ -99,7 +104,7 @@ static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d, ebb_store *store, ebb_
     if (st != EBB_OK) return st;
     st = ebb_worker_begin(w);
     if (st != EBB_OK) ebb__durable_print_error("the worker can't begin", st);
-    *out = w;
+    d->worker = w;
     return st;
 }
 
@@ -110,10 +115,9 @@ static ebb_status listen_at(ebb_cx *cx, ebb__daemon *d, ebb_http_server **out) {
     return st;
 }
 
-static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server, ebb_store *store,
-                        ebb_worker *w) {
+static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server) {
     const ebb_dashboard_opts opts = {
-        .prefix = "", .token_file = d->token, .hosts = d->hosts, .store = store, .worker = w};
+        .prefix = "", .token_file = d->token, .hosts = d->hosts, .store = d->open_store, .worker = d->worker};
     ebb_status st = ebb_dashboard_mount(cx, server, &opts);
     const char *text = ebb_dashboard_error();
     if (st != EBB_OK) ebb__cli_error("%s", text[0] != 0 ? text : ebb_status_text(st));
@@ -127,18 +131,31 @@ static void print_begun(const ebb__daemon *d) {
     (void)fflush(stdout); /* main reports a failure of stdout */
 }
 
-static ebb_status serve(ebb_cx *cx, void *arg) {
+/* A fiber in the operators' region: the server that it starts lives there too. */
+static ebb_status serve_operators(ebb_cx *cx, void *arg) {
     ebb__daemon *d = arg;
-    ebb_store *store = NULL;
-    ebb_worker *w;
     ebb_http_server *server;
-    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &store);
-    if (st == EBB_OK) st = open_worker(cx, d, store, &w);
-    if (st == EBB_OK) st = listen_at(cx, d, &server);
-    if (st == EBB_OK) st = mount(cx, d, server, store, w);
+    ebb_status st = listen_at(cx, d, &server);
+    if (st == EBB_OK) st = mount(cx, d, server);
     d->begun = st == EBB_OK;
     if (d->begun) print_begun(d);
     return st;
+}
+
+static ebb_status open_operators(ebb_cx *cx, ebb__daemon *d) {
+    const ebb_region region = ebb_workflow_operator_region(cx, ebb_workflow_of(cx));
+    const ebb_task task = ebb_fiber_spawn(cx, region, serve_operators, d, &(ebb_task_opts){.keep = true});
+    const ebb_status st = ebb_id_status(task.id);
+    return st == EBB_OK ? ebb_task_join(cx, task) : st;
+}
+
+/* Operators are no work, and a service without work ends: this fiber stays until the stop. */
+static ebb_status serve(ebb_cx *cx, void *arg) {
+    ebb__daemon *d = arg;
+    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &d->open_store);
+    if (st == EBB_OK) st = open_worker(cx, d);
+    if (st == EBB_OK) st = open_operators(cx, d);
+    return st == EBB_OK ? ebb_await(cx, ebb_closing(cx), NULL) : st;
 }
 
 static int run_with(ebb__daemon *d, ebb_audit *audit) {

@@ -19,6 +19,9 @@ typedef struct ebb__daemon {
     char log[PATH_MAX];        /* and that of the audit log */
     ebb_address address;
     ebb_app_fn app; /* NULL: none */
+
+    ebb_store *open_store;
+    ebb_worker *worker; /* NULL: there is nothing to run */
     bool begun;
 } ebb__daemon;
 

@@ -19,7 +19,7 @@ import unittest
 from pathlib import Path
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
-OK, USAGE = 0, 2
+OK, USAGE, TIMEOUT = 0, 2, 3
 EBB = APP = EMPTY = POSTGRES = ""
 PAID = "charge=cat >/dev/null; echo '\"paid\"'"
 
@@ -81,7 +81,7 @@ class WithDaemons(unittest.TestCase):
         end = time.monotonic() + PATIENCE_S
         while not condition():
             self.assertLess(time.monotonic(), end, what)
-            time.sleep(0.05)
+            time.sleep(0.1)  # a read of the tree is a twentieth of a second's rate
 
     def start(self, d, one):
         status, said = d.ask("POST", "/api/v1/instances", {"name": "order", "id": one, "input": {"seat": 4}})
@@ -241,6 +241,99 @@ class Ends(WithDaemons):
         self.assertEqual(d.stop(), (OK, "", ""))
         for s in [*idle, begun]:
             s.close()
+
+
+class Stream(threading.Thread):
+    """A reader of the events; `events` has their names and data, `ended` is whether the stream has ended as it should."""
+
+    def __init__(self, d):
+        super().__init__()
+        self.connection = http.client.HTTPConnection("127.0.0.1", d.port, timeout=PATIENCE_S)
+        self.connection.request("GET", "/api/v1/events?every_ms=500")
+        self.answer = self.connection.getresponse()
+        self.events, self.ended = [], False
+        self.start()
+
+    def run(self):
+        name = None
+        try:
+            for line in self.answer:
+                field, _, value = line.decode().rstrip("\n").partition(": ")
+                if field == "event":
+                    name = value
+                elif field == "data":
+                    self.events.append((name, json.loads(value)))
+            self.ended = True
+        except (OSError, http.client.HTTPException):
+            pass
+        finally:
+            self.connection.close()
+
+    def states(self):
+        return [data["loops"][0]["state"] for name, data in self.events if name == "live"]
+
+
+class Drains(WithDaemons):
+    """What an operator can do while it drains. An activity that ignores everything holds it up."""
+
+    STUCK = "charge=trap '' TERM; sleep 1000"
+
+    def stuck(self):
+        d = self.daemon("--load", APP, "--activity", self.STUCK)
+        self.start(d, "order-7")
+        self.until("it waits", lambda: self.waits(d, "order-7"))
+        self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/signal", {"name": "hurry"})[0], 202)
+        self.until("the activity", lambda: "/command.c:" in self.shutdown(d)[1])
+        return d
+
+    def drains(self, d):
+        """Waits for the drain. The path of its workflow."""
+        self.until("the drain", lambda: self.shutdown(d)[0]["state"] == "DRAINING")
+        return "/api/v1/workflows/" + self.shutdown(d)[0]["workflow"]
+
+    def shutdown(self, d):
+        """The workflow, and what holds it up."""
+        row, = d.ask("GET", "/api/v1/workflows")[1]["workflows"]
+        status, said = d.ask("GET", "/api/v1/workflows/" + row["workflow"])
+        self.assertEqual(status, 200, said)
+        return said["workflow"], "\n".join(said["explain"])
+
+    def test_the_api_answers_until_the_end(self):
+        d = self.stuck()
+        stream = Stream(d)
+        idle = socket.create_connection(("127.0.0.1", d.port))
+        self.addCleanup(idle.close)
+        d.process.send_signal(signal.SIGTERM)
+        path = self.drains(d)
+        self.assertEqual(d.ask("POST", path + "/extend", {"ms": 600000}), (202, {"accepted": True}))
+        self.assertEqual(d.ask("GET", "/readyz", token=False)[0], 503)
+        self.assertEqual(d.ask("GET", "/healthz", token=False)[0], 200)
+        workflow, holders = self.shutdown(d)
+        self.assertEqual(workflow["budget_ms"], 605000)
+        self.assertRegex(holders, r"(?m)^  task .*, waits for read begun at \S*/command.c:")
+        self.assertTrue(d.ask("GET", "/api/v1/instances/order-7")[1]["custom"])
+        self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/signal", {"name": "more"})[0], 202)
+        status, said = d.ask("POST", "/api/v1/instances", {"name": "order"})
+        self.assertEqual((status, said["error"]["code"]), (503, "stopping"))
+        self.until("events of the drain", lambda: stream.states().count("DRAINING") >= 2)
+        self.assertIsNone(d.process.poll())
+        self.assertEqual(d.ask("POST", path + "/force", {"message": "enough"}), (202, {"accepted": True}))
+        d.process.communicate(timeout=PATIENCE_S)
+        self.assertEqual(d.process.returncode, TIMEOUT)
+        stream.join(PATIENCE_S)
+        self.assertTrue(stream.ended, stream.events[-1:])
+        self.assertEqual(stream.states()[-1], "FINALIZING")
+        log = (Path(self.where) / ".ebb/audit.jsonl").read_text()
+        self.assertRegex(log, r'"event":"drain_forced".*"by":"enough"')
+
+    def test_what_is_cancelled_ends_it_in_order(self):
+        d = self.stuck()
+        d.process.send_signal(signal.SIGTERM)
+        path = self.drains(d)
+        self.assertEqual(d.ask("POST", path + "/extend", {"ms": 600000})[0], 202)
+        self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/terminate", {})[0], 202)
+        said, errors = d.process.communicate(timeout=PATIENCE_S)
+        self.assertEqual((d.process.returncode, said), (OK, ""), errors)
 
 
 class Two(WithDaemons):
