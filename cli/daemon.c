@@ -124,11 +124,15 @@ static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *serve
     return st;
 }
 
-static void print_begun(const ebb__daemon *d) {
+static void begin(ebb__daemon *d) {
     const bool v6 = strchr(d->address.ip, ':') != NULL;
-    printf("http://%s%s%s:%u/\n", v6 ? "[" : "", d->address.ip, v6 ? "]" : "", d->address.port);
+    char url[96];
+    (void)snprintf(url, sizeof url, "http://%s%s%s:%u/", v6 ? "[" : "", d->address.ip, v6 ? "]" : "",
+                   d->address.port);
+    printf("%s\n", url);
     printf("token: %s\n", d->token);
     (void)fflush(stdout); /* main reports a failure of stdout */
+    ebb__cli_service_begin(&d->run, url);
 }
 
 /* A fiber in the operators' region: the server that it starts lives there too. */
@@ -137,8 +141,7 @@ static ebb_status serve_operators(ebb_cx *cx, void *arg) {
     ebb_http_server *server;
     ebb_status st = listen_at(cx, d, &server);
     if (st == EBB_OK) st = mount(cx, d, server);
-    d->begun = st == EBB_OK;
-    if (d->begun) print_begun(d);
+    if (st == EBB_OK) begin(d);
     return st;
 }
 
@@ -163,9 +166,10 @@ static int run_with(ebb__daemon *d, ebb_audit *audit) {
     ebb_service_opts opts = {
         .loop.runtime.allocator = ebb__cli_allocator(), .report = &report, .inspect = ""};
     opts.shutdown.audit = audit;
-    const int code = ebb_service_run(&opts, serve, d);
-    if (!d->begun && report.state == 0) ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
-    return d->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
+    const int code = ebb__cli_service_run(&d->run, &opts, serve, d);
+    if (!d->run.begun && report.state == 0)
+        ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
+    return d->run.begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
 }
 
 static int run(ebb__daemon *d) {

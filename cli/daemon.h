@@ -4,7 +4,7 @@
 
 #include <limits.h>
 
-#include <ebb/ebb.h>
+#include "cli/service.h"
 
 typedef struct ebb__daemon {
     /* As given, or by default. */
@@ -22,7 +22,7 @@ typedef struct ebb__daemon {
 
     ebb_store *open_store;
     ebb_worker *worker; /* NULL: there is nothing to run */
-    bool begun;
+    ebb__cli_service run;
 } ebb__daemon;
 
 /* Reads the arguments. The arrays are freed by ebb__daemon_free in any case. False: an error was printed. */

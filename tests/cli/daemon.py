@@ -18,6 +18,9 @@ import time
 import unittest
 from pathlib import Path
 
+sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from phases import without_phases  # noqa: E402
+
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
 OK, USAGE, TIMEOUT = 0, 2, 3
 EBB = APP = EMPTY = POSTGRES = ""
@@ -58,7 +61,7 @@ class Daemon:
     def stop(self):
         self.process.send_signal(signal.SIGTERM)
         said, errors = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, said, errors
+        return self.process.returncode, said, without_phases(errors)
 
     def kill(self):
         if self.process.poll() is None:
@@ -276,7 +279,7 @@ class Stream(threading.Thread):
 class Drains(WithDaemons):
     """What an operator can do while it drains. An activity that ignores everything holds it up."""
 
-    STUCK = "charge=trap '' TERM; sleep 1000"
+    STUCK = "charge=trap '' TERM; sleep 200"
 
     def stuck(self):
         d = self.daemon("--load", APP, "--activity", self.STUCK)
