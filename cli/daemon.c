@@ -19,13 +19,14 @@
 #include "cli/cli.h"
 
 static const char usage[] =
-    "usage: ebb serve [--listen ADDRESS:PORT] [--store URL] [--load FILE] [--activity NAME=COMMAND]...\n"
-    "                 [--dir DIR] [--host NAME]...\n"
+    "usage: ebb serve [--config FILE] [--listen ADDRESS:PORT] [--store URL] [--load FILE]\n"
+    "                 [--activity NAME=COMMAND]... [--dir DIR] [--host NAME]...\n"
     "\n"
     "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
     "metrics\n"
     "(docs/serve.md). With --load or --activity it runs instances too, as `ebb worker` does.\n"
     "\n"
+    "--config    a file with options as lines, 'listen = 127.0.0.1:7070'; those of the command line win\n"
     "--listen    127.0.0.1:7070 by default; port 0 takes a free one. On an address that is not a loopback "
     "address\n"
     "            every request needs the token\n"
@@ -93,14 +94,15 @@ bool ebb__daemon_prepare(ebb__daemon *d) {
 
 static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d) {
     ebb_worker *w = NULL;
-    if (d->app == NULL && d->activities_n == 0) return EBB_OK;
+    if (d->app == NULL && d->activities.n == 0) return EBB_OK;
     ebb_status st = ebb_worker_open(cx, d->open_store, NULL, &w);
     if (st != EBB_OK) {
         ebb__durable_print_error("the worker can't be opened", st);
         return st;
     }
     if (d->app != NULL) st = ebb__app_register(cx, w, d->load, d->app);
-    for (size_t i = 0; i < d->activities_n && st == EBB_OK; i++) st = ebb__app_command(w, d->activities[i]);
+    for (size_t i = 0; i < d->activities.n && st == EBB_OK; i++)
+        st = ebb__app_command(w, d->activities.at[i]);
     if (st != EBB_OK) return st;
     st = ebb_worker_begin(w);
     if (st != EBB_OK) ebb__durable_print_error("the worker can't begin", st);
@@ -116,8 +118,11 @@ static ebb_status listen_at(ebb_cx *cx, ebb__daemon *d, ebb_http_server **out) {
 }
 
 static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server) {
-    const ebb_dashboard_opts opts = {
-        .prefix = "", .token_file = d->token, .hosts = d->hosts, .store = d->open_store, .worker = d->worker};
+    const ebb_dashboard_opts opts = {.prefix = "",
+                                     .token_file = d->token,
+                                     .hosts = d->hosts.at,
+                                     .store = d->open_store,
+                                     .worker = d->worker};
     ebb_status st = ebb_dashboard_mount(cx, server, &opts);
     const char *text = ebb_dashboard_error();
     if (st != EBB_OK) ebb__cli_error("%s", text[0] != 0 ? text : ebb_status_text(st));

@@ -95,7 +95,9 @@ static bool set(service *s, const char *option, const char *value) {
                                                         : NULL;
     if (once == NULL) {
         s->activities[s->activities_n++] = value;
-        return ebb__app_is_command(value);
+        const bool valid = ebb__app_is_command(value);
+        if (!valid) ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", value);
+        return valid;
     }
     if (*once != NULL) ebb__cli_error("%s is given twice", option);
     if (*once != NULL) return false;

@@ -368,6 +368,65 @@ class Two(WithDaemons):
         self.assertEqual(second.stop(), (OK, "", ""))
 
 
+class Config(WithDaemons):
+    def write(self, text, name="serve.conf"):
+        path = Path(self.where) / name
+        path.write_bytes(text if isinstance(text, bytes) else text.encode())
+        return name
+
+    def bad(self, text, expected):
+        r = subprocess.run([EBB, "serve", "--config", self.write(text)], cwd=self.where, timeout=PATIENCE_S,
+                           stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, check=False)
+        self.assertEqual((r.returncode, r.stdout), (USAGE, ""), r.stderr)
+        self.assertRegex(r.stderr, r"\Aebb: serve\.conf:%s\n\Z" % expected)
+
+    def test_a_file_has_what_the_command_line_may_have(self):
+        path = self.write("# a comment\n\n  listen=127.0.0.1:1  \n\tdir = kept here\r\nload = %s\nactivity = %s # not one\n"
+                          "activity = other=true\nhost = ops.example\nhost = b.example" % (APP, PAID))
+        d = self.daemon("--config", path)  # with --listen, which wins
+        self.assertEqual(str(d.token_path), str(Path(self.where) / "kept here/token"))
+        self.start(d, "order-7")
+        self.until("it waits", lambda: self.waits(d, "order-7"))
+        self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/signal", {"name": "hurry"})[0], 202)
+        self.until("its end", lambda: self.is_in(d, "order-7", "Completed"))
+        for host, status in (("ops.example", 200), ("b.example", 200), ("c.example", 421)):
+            self.assertEqual(d.ask("GET", "/api/v1/http", headers={"host": host})[0], status)
+        self.assertEqual(d.stop(), (OK, "", ""))
+
+    def test_the_command_line_wins(self):
+        path = self.write("store = nosuch:x\nload = nowhere.so\nhost = a.example\ndir = /proc/ebb\n")
+        d = self.daemon("--config", path, "--store", "lab:", "--load", APP, "--host", "b.example", "--dir", "d")
+        for host, status in (("a.example", 421), ("b.example", 200)):
+            self.assertEqual(d.ask("GET", "/api/v1/http", headers={"host": host})[0], status)
+        self.assertEqual(d.stop(), (OK, "", ""))
+
+    def test_what_is_wrong_has_a_line(self):
+        known = "is not known; expected activity, dir, host, listen, load or store"
+        self.bad("\nlissten = 1", "2: 'lissten' " + known)
+        self.bad("--listen = 127.0.0.1:1", "1: '--listen' " + known)
+        self.bad("config = other", "1: 'config' " + known)
+        self.bad("= x", "1: '' " + known)
+        self.bad("# one\nlisten = 7070\n", r"2: listen takes ADDRESS:PORT as .*, not '7070'")
+        self.bad("activity = x", "1: activity takes NAME=COMMAND, not 'x'")
+        self.bad("dir = a\ndir = a", "2: dir is given twice: line 1 has it")
+        self.bad("store\n", "1: expected NAME = VALUE, not 'store'")
+        self.bad("store = lab:\n dir  =  \n", "2: 'dir' has no value")
+        self.bad(b"dir = a\x00b", "1: byte 0 is no text")
+        self.bad(b"dir = \x1b[2J", "1: byte 27 is no text")
+        self.assertEqual(os.listdir(self.where), ["serve.conf"])
+
+    def test_the_file_itself(self):
+        for path, expected in (("nowhere", "can't open nowhere: "), (".", r"can't (read|open) \.: "),
+                               (self.write(b"#" * 65537), "serve.conf has more than 65536 bytes")):
+            r = subprocess.run([EBB, "serve", "--config", path], cwd=self.where, timeout=PATIENCE_S,
+                               stderr=subprocess.PIPE, text=True, check=False)
+            self.assertEqual(r.returncode, USAGE)
+            self.assertRegex(r.stderr, r"\Aebb: %s" % expected)
+        d = self.daemon("--config", self.write(b"#" * 65516 + b"\nstore = lab:     \n\n"))
+        self.assertFalse((Path(self.where) / ".ebb/ebb.db").exists())
+        self.assertEqual(d.stop(), (OK, "", ""))
+
+
 class Refuses(WithDaemons):
     def bad(self, expected, *args):
         r = subprocess.run([EBB, "serve", *args], cwd=self.where, timeout=PATIENCE_S, stdout=subprocess.PIPE,
@@ -378,13 +437,14 @@ class Refuses(WithDaemons):
     def test_help(self):
         for option in "--help", "-h":
             r = subprocess.run([EBB, "serve", option], stdout=subprocess.PIPE, text=True, check=True)
-            self.assertTrue(r.stdout.startswith("usage: ebb serve [--listen ADDRESS:PORT]"))
+            self.assertTrue(r.stdout.startswith("usage: ebb serve [--config FILE] [--listen ADDRESS:PORT]"))
 
     def test_arguments(self):
         self.bad("unexpected argument '--port'", "--port", "1")
         self.bad("unexpected argument 'web'; `ebb files DIR` serves files", "web")
         self.bad("--store needs a value", "--store")
         self.bad("--store is given twice", "--store", "lab:", "--store", "lab:")
+        self.bad("--config is given twice", "--config", "/dev/null", "--config", "/dev/null")
         self.bad("--activity takes NAME=COMMAND, not 'x'", "--activity", "x")
         for address in "7070", "localhost:80", "127.0.0.1", "127.0.0.1:", "127.0.0.1:x", "127.0.0.1:65536", "::1:80", \
                        "[::1]", "[127.0.0.1]:80", "127.0.0.1:+1", ":80", "127.0.0.1:80 ":

@@ -245,13 +245,16 @@ class Unit(WithServices):
             self.assertRegex(unit, r"(?m)^%s$" % line)
         self.assertGreater(int(re.search(r"(?m)^TimeoutStopSec=(\d+)$", unit).group(1)), 10)
 
-    def test_its_command_line_is_one(self):
+    def test_its_command_line_and_its_options_can_be_used(self):
         """With the variables that systemd sets."""
         line = re.search(r"(?m)^ExecStart=/usr/bin/ebb (.*)$", Path(UNIT).read_text()).group(1)
         line = line.replace("${STATE_DIRECTORY}", str(self.dir / "state"))
+        line = line.replace("/etc/ebb/serve.conf", str(Path(UNIT).with_name("serve.conf")))
         p = self.start(*line.split(), "--listen", "127.0.0.1:0")
         tell(p, signal.SIGTERM)
         p.communicate(timeout=PATIENCE_S)
+        options = re.findall(r"(?m)^# (\w+) = ", Path(UNIT).with_name("serve.conf").read_text())
+        self.assertEqual(options, ["listen", "store", "load", "activity", "host"])
         self.assertEqual((p.returncode, (self.dir / "state/token").exists()), (OK, True))
 
 
