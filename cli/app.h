@@ -14,7 +14,7 @@ ebb_app_fn ebb__app_load(const char *path);
 /* Has it register on a worker. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_app_fn app);
 
-/* Whether a text is "NAME=COMMAND". False: an error was printed. */
+/* Whether a text is "NAME=COMMAND". */
 bool ebb__app_is_command(const char *text);
 /* Registers such a shell command as an activity. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_command(ebb_worker *w, const char *text);

@@ -86,6 +86,7 @@ static ebb_status stream(ebb__ask *a, uint64_t span) {
         st = send_live(a);
         if (st == EBB_OK && a->dash->store != NULL) st = send_instances(a, &page, last);
     } while (st == EBB_OK && wait_for_next(a, span));
+    if (st == EBB_OK) st = send_live(a); /* how it ended */
     if (page != NULL) {
         (void)ebb_future_cancel(page, EBB_CANCEL_USER);
         ebb_future_drop(page);

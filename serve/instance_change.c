@@ -2,6 +2,7 @@
 #include <jansson.h>
 
 #include "serve/instance.h"
+#include "serve/live.h"
 
 static const char *text_of(const ebb__ask *a, const char *name) {
     const ebb__given *g = ebb__given_of(a, name);
@@ -13,6 +14,12 @@ static ebb_status answer_done(ebb__ask *a, ebb_status st) {
     return ebb__answer(a, 202, json_pack("{s:b}", "accepted", 1));
 }
 
+/* The operators' server goes on while the service drains, and lets nothing new begin. A server that stops itself has
+ * admitted this request before. */
+static bool admits_no_start(const ebb__ask *a) {
+    return ebb__service_stops(a) && !ebb_stopping(a->cx);
+}
+
 ebb_status ebb__serve_start(ebb__ask *a) {
     const ebb_start_opts opts = {.id = text_of(a, "id"),
                                  .name = text_of(a, "name"),
@@ -22,6 +29,8 @@ ebb_status ebb__serve_start(ebb__ask *a) {
     ebb_value v;
     if (a->dash->store == NULL)
         return ebb__answer_refusal(a, 404, "no_store", "this server has no store of instances");
+    if (admits_no_start(a))
+        return ebb__answer_refusal(a, 503, "stopping", "the service is stopping: it starts nothing new");
     ebb_status st = ebb__instance_await(a, ebb_instance_start(a->cx, a->dash->store, &opts), &v);
     return ebb__instance_answer(a, 201, st, &v);
 }

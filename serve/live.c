@@ -36,10 +36,9 @@ ebb_status ebb__serve_health(ebb__ask *a) {
     return ebb__answer(a, 200, json_pack("{s:s,s:s}", "status", "ok", "version", ebb_version()));
 }
 
-static bool is_stopping(ebb__ask *a) {
+bool ebb__service_stops(const ebb__ask *a) {
     ebb_workflow_report report;
     ebb_workflow wf = ebb_workflow_of(a->cx);
-    if (ebb_stopping(a->cx)) return true;
     return wf.id != 0 && ebb_workflow_report_of(a->cx, wf, &report) == EBB_OK &&
            report.state != EBB_WORKFLOW_IDLE;
 }
@@ -54,8 +53,12 @@ static ebb_status ask_store(ebb__ask *a) {
     return st;
 }
 
+static bool is_stopping(const ebb__ask *a) {
+    return ebb_stopping(a->cx) || ebb__service_stops(a);
+}
+
 ebb_status ebb__serve_ready(ebb__ask *a) {
-    ebb_status st = ask_store(a);
+    ebb_status st = is_stopping(a) ? EBB_OK : ask_store(a);
     if (st == EBB_CANCELLED) return st;
     if (is_stopping(a)) return ebb__answer_refusal(a, 503, "stopping", "the service is stopping");
     if (st != EBB_OK) return ebb__answer_refusal(a, 503, "store_unavailable", "the store does not answer");

@@ -8,4 +8,7 @@
 /* Writes the snapshot of this loop to *t, which is to be freed. */
 void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t);
 
+/* The workflow around the server was requested to stop. A server in the operators' region goes on all the same. */
+bool ebb__service_stops(const ebb__ask *a);
+
 #endif

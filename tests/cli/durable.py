@@ -19,6 +19,7 @@ import unittest
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "support"))
+from phases import without_phases  # noqa: E402
 from signals import tell  # noqa: E402
 
 PATIENCE_S = 60  # for what takes milliseconds on an idle machine
@@ -47,7 +48,7 @@ class Worker:
     def stop(self):
         tell(self.process, signal.SIGTERM)
         said, errors = self.process.communicate(timeout=PATIENCE_S)
-        return self.process.returncode, said, errors
+        return self.process.returncode, said, without_phases(errors)
 
     def kill(self):
         if self.process.poll() is None:

@@ -23,6 +23,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1] / "http"))
 import h2raw  # noqa: E402
 from http_world import PATIENCE_S, is_sanitized  # noqa: E402
+from phases import without_phases  # noqa: E402
 from signals import tell  # noqa: E402
 
 MIB = 1 << 20
@@ -75,7 +76,7 @@ class Served:
     def check_end(self, *expected):
         """It ends with one of these, or else with 0, and has said nothing more."""
         self.checked = True
-        status, said = self.process.wait(PATIENCE_S), self.process.stdout.read() + self.stderr()
+        status, said = self.process.wait(PATIENCE_S), self.process.stdout.read() + without_phases(self.stderr())
         if status not in (expected or (0,)) or said:
             raise AssertionError("exit status %d, and it says %r" % (status, said))
 
