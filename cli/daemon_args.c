@@ -9,7 +9,8 @@
 #include "cli/cli.h"
 #include "cli/daemon.h"
 
-static const char default_listen[] = "127.0.0.1:7070", default_dir[] = ".ebb";
+static const char default_listen[] = "127.0.0.1:7070", default_app_listen[] = "127.0.0.1:7071",
+                  default_dir[] = ".ebb";
 
 static bool is_ip(const char *ip) {
     struct in6_addr any;
@@ -17,7 +18,7 @@ static bool is_ip(const char *ip) {
 }
 
 /* "127.0.0.1:7070", "[::1]:7070". */
-static bool read_address(const char *text, ebb_address *out) {
+static bool read_address(const char *option, const char *text, ebb_address *out) {
     bool v6 = text[0] == '[';
     const char *at = text + v6, *end = strrchr(text, ':'), *last = end != NULL && v6 ? end - 1 : end;
     bool valid = last != NULL && last > at && (size_t)(last - at) < sizeof out->ip && (!v6 || *last == ']');
@@ -29,7 +30,8 @@ static bool read_address(const char *text, ebb_address *out) {
         valid = valid && is_ip(out->ip) && v6 == (strchr(out->ip, ':') != NULL);
         out->port = (uint16_t)port;
     }
-    if (!valid) ebb__cli_error("--listen takes ADDRESS:PORT as 127.0.0.1:7070 or [::1]:7070, not '%s'", text);
+    if (!valid)
+        ebb__cli_error("%s takes ADDRESS:PORT as 127.0.0.1:7070 or [::1]:7070, not '%s'", option, text);
     return valid;
 }
 
@@ -43,7 +45,11 @@ static bool set(ebb__daemon *d, const char *option, const char *value) {
     const struct {
         const char *name;
         const char **to;
-    } once[] = {{"--store", &d->url}, {"--listen", &d->listen}, {"--load", &d->load}, {"--dir", &d->dir}};
+    } once[] = {{"--store", &d->url},
+                {"--listen", &d->listen},
+                {"--load", &d->load},
+                {"--dir", &d->dir},
+                {"--app-listen", &d->app_listen}};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
         if (strcmp(option, once[i].name) == 0) return set_once(once[i].to, option, value);
     }
@@ -56,7 +62,8 @@ static bool set(ebb__daemon *d, const char *option, const char *value) {
 }
 
 static bool is_option(const char *text) {
-    static const char *const options[] = {"--store", "--listen", "--load", "--dir", "--host", "--activity"};
+    static const char *const options[] = {"--store", "--listen",   "--load",      "--dir",
+                                          "--host",  "--activity", "--app-listen"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (strcmp(text, options[i]) == 0) return true;
     }
@@ -92,7 +99,10 @@ bool ebb__daemon_parse(ebb__daemon *d, int argc, char **argv) {
         if (i + 1 == argc || !set(d, argv[i], argv[i + 1])) return false;
     }
     if (d->dir == NULL) d->dir = default_dir;
-    return read_address(d->listen != NULL ? d->listen : default_listen, &d->address) && set_paths(d);
+    const char *listen = d->listen != NULL ? d->listen : default_listen;
+    const char *app_listen = d->app_listen != NULL ? d->app_listen : default_app_listen;
+    return read_address("--listen", listen, &d->address) &&
+           read_address("--app-listen", app_listen, &d->app_address) && set_paths(d);
 }
 
 void ebb__daemon_free(ebb__daemon *d) {
