@@ -14,6 +14,13 @@ ebb_app_fn ebb__app_load(const char *path);
 /* Has it register on a worker. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_app_fn app);
 
+/* The library's `ebb_app_http`, once it is loaded. NULL: it has none. */
+ebb_app_http_fn ebb__app_load_http(const char *path);
+/* Makes a server at *address for the routes of an application, in the region of cx, and has the application add them.
+ * Writes the port that the system chose to *address. Not EBB_OK: an error was printed. */
+ebb_status ebb__app_serve(ebb_cx *cx, const char *path, ebb_app_http_fn fn, ebb_address *address,
+                          ebb_store *store);
+
 /* Whether a text is "NAME=COMMAND". */
 bool ebb__app_is_command(const char *text);
 /* Registers such a shell command as an activity. Not EBB_OK: an error was printed. */

@@ -20,7 +20,7 @@
 
 static const char usage[] =
     "usage: ebb serve [--config FILE] [--listen ADDRESS:PORT] [--store URL] [--load FILE]\n"
-    "                 [--activity NAME=COMMAND]... [--dir DIR] [--host NAME]...\n"
+    "                 [--activity NAME=COMMAND]... [--dir DIR] [--host NAME]... [--app-listen ADDRESS:PORT]\n"
     "\n"
     "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
     "metrics\n"
@@ -31,7 +31,11 @@ static const char usage[] =
     "address\n"
     "            every request needs the token\n"
     "--store     sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:; by default ebb.db in DIR\n"
-    "--load      a shared library; its function ebb_app registers what it has (docs/durable.md)\n"
+    "--load      a shared library; its function ebb_app registers what it has (docs/durable.md), and "
+    "ebb_app_http,\n"
+    "            if it is there, adds routes to a server of its own (docs/serve.md)\n"
+    "--app-listen\n"
+    "            where that server listens; 127.0.0.1:7071 by default\n"
     "--activity  a shell command as an activity, as of `ebb worker`\n"
     "--dir       where it keeps the token, the audit log and by default the store; .ebb by default. It is "
     "made if\n"
@@ -129,13 +133,23 @@ static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *serve
     return st;
 }
 
+/* In the root region: a stop closes it, and the API of the operators goes on. */
+static ebb_status open_app(ebb_cx *cx, ebb__daemon *d) {
+    if (d->app_http == NULL) return EBB_OK;
+    return ebb__app_serve(cx, d->load, d->app_http, &d->app_address, d->open_store);
+}
+
+static void print_address(char url[96], const char *before, const ebb_address *at) {
+    const bool v6 = strchr(at->ip, ':') != NULL;
+    (void)snprintf(url, 96, "http://%s%s%s:%u/", v6 ? "[" : "", at->ip, v6 ? "]" : "", at->port);
+    printf("%s%s\n", before, url);
+}
+
 static void begin(ebb__daemon *d) {
-    const bool v6 = strchr(d->address.ip, ':') != NULL;
-    char url[96];
-    (void)snprintf(url, sizeof url, "http://%s%s%s:%u/", v6 ? "[" : "", d->address.ip, v6 ? "]" : "",
-                   d->address.port);
-    printf("%s\n", url);
+    char url[96], app[96];
+    print_address(url, "", &d->address);
     printf("token: %s\n", d->token);
+    if (d->app_http != NULL) print_address(app, "application: ", &d->app_address);
     (void)fflush(stdout); /* main reports a failure of stdout */
     ebb__cli_service_begin(&d->run, url);
 }
@@ -162,6 +176,7 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb__daemon *d = arg;
     ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &d->open_store);
     if (st == EBB_OK) st = open_worker(cx, d);
+    if (st == EBB_OK) st = open_app(cx, d);
     if (st == EBB_OK) st = open_operators(cx, d);
     return st == EBB_OK ? ebb_await(cx, ebb_closing(cx), NULL) : st;
 }
@@ -180,6 +195,7 @@ static int run_with(ebb__daemon *d, ebb_audit *audit) {
 static int run(ebb__daemon *d) {
     ebb_audit *audit = NULL;
     if (d->load != NULL && (d->app = ebb__app_load(d->load)) == NULL) return EBB__EXIT_USAGE;
+    if (d->load != NULL) d->app_http = ebb__app_load_http(d->load);
     if (!ebb__daemon_prepare(d)) return EBB__EXIT_USAGE;
     const ebb_status st = ebb_audit_open(ebb__cli_allocator(), d->log, &audit);
     if (st != EBB_OK) {

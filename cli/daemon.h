@@ -15,7 +15,7 @@ typedef struct ebb__daemon_list {
 
 typedef struct ebb__daemon {
     /* As given, or by default. */
-    const char *dir, *url, *listen, *load, *config;
+    const char *dir, *url, *listen, *app_listen, *load, *config;
     ebb__daemon_list activities; /* NAME=COMMAND */
     ebb__daemon_list hosts;
     ebb__cli_file file; /* that of `config`; texts above are in it */
@@ -23,8 +23,9 @@ typedef struct ebb__daemon {
     char store[PATH_MAX + 16]; /* the URL of the store in `dir` */
     char token[PATH_MAX];      /* the path of the token file */
     char log[PATH_MAX];        /* and that of the audit log */
-    ebb_address address;
-    ebb_app_fn app; /* NULL: none */
+    ebb_address address, app_address;
+    ebb_app_fn app;           /* NULL: none */
+    ebb_app_http_fn app_http; /* NULL: it has no routes */
 
     ebb_store *open_store;
     ebb_worker *worker; /* NULL: there is nothing to run */

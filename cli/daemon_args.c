@@ -11,7 +11,8 @@
 #include "cli/daemon.h"
 #include "cli/line.h"
 
-static const char default_listen[] = "127.0.0.1:7070", default_dir[] = ".ebb";
+static const char default_listen[] = "127.0.0.1:7070", default_app_listen[] = "127.0.0.1:7071",
+                  default_dir[] = ".ebb";
 
 static bool is_ip(const char *ip) {
     struct in6_addr any;
@@ -62,7 +63,7 @@ static const struct {
     {"store", offsetof(ebb__daemon, url), 0},           {"listen", offsetof(ebb__daemon, listen), 0},
     {"load", offsetof(ebb__daemon, load), 0},           {"dir", offsetof(ebb__daemon, dir), 0},
     {"config", offsetof(ebb__daemon, config), 0},       {"host", 0, offsetof(ebb__daemon, hosts)},
-    {"activity", 0, offsetof(ebb__daemon, activities)},
+    {"activity", 0, offsetof(ebb__daemon, activities)}, {"app-listen", offsetof(ebb__daemon, app_listen), 0},
 };
 enum { OPTIONS = sizeof options / sizeof *options, ARGUMENT = UINT_MAX };
 
@@ -74,7 +75,10 @@ typedef struct arguments {
 
 static bool check(ebb__daemon *d, size_t i, const char *value, origin from) {
     const char *name = options[i].name;
-    if (strcmp(name, "listen") == 0 && !is_address(value, &d->address))
+    ebb_address *address = strcmp(name, "listen") == 0       ? &d->address
+                           : strcmp(name, "app-listen") == 0 ? &d->app_address
+                                                             : NULL;
+    if (address != NULL && !is_address(value, address))
         return refuse(from, name, "takes ADDRESS:PORT as 127.0.0.1:7070 or [::1]:7070, not '%s'", value);
     if (strcmp(name, "activity") == 0 && !ebb__app_is_command(value))
         return refuse(from, name, "takes NAME=COMMAND, not '%s'", value);
@@ -128,8 +132,9 @@ static bool set_line(void *ctx, const char *name, const char *value, unsigned li
     const size_t option = option_of(name);
     if (option < OPTIONS && strcmp(name, "config") != 0)
         return set(a, option, value, (origin){a->file, line});
-    ebb__cli_error("%s:%u: '%.60s' is not known; expected activity, dir, host, listen, load or store",
-                   a->file, line, name);
+    ebb__cli_error(
+        "%s:%u: '%.60s' is not known; expected activity, app-listen, dir, host, listen, load or store",
+        a->file, line, name);
     return false;
 }
 
@@ -169,6 +174,7 @@ bool ebb__daemon_parse(ebb__daemon *d, int argc, char **argv) {
     arguments a = {.d = d, .file = config};
     size_t lines = 0;
     (void)is_address(default_listen, &d->address);
+    (void)is_address(default_app_listen, &d->app_address);
     if (config != NULL && !ebb__config_read(config, &d->file, &lines)) return false;
     if (!lists_new(d, (size_t)argc + lines) || !set_arguments(&a, argc, argv)) return false;
     if (config != NULL && !ebb__config_each(&d->file, set_line, &a)) return false;
