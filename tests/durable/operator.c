@@ -159,7 +159,7 @@ static void changed_code_suspends_and_a_resume_goes_on(void **state) {
     assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_OK);
     durable_pass(d, EBB_SECOND);
     assert_non_null(strstr(durable_state(d, "a"), "Completed"));
-    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_INVALID);
+    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_UNKNOWN_INSTANCE);
 }
 
 static void a_delete_leaves_nothing(void **state) {
