@@ -374,8 +374,8 @@ static const ebb_operation call_op = {"call of a store", NULL, NULL};
 ebb_future *ebb__call_begin(ebb_cx *cx, ebb_provider_call *c, const char *site) {
     ebb__call_gate *g = c->host->gate;
     ebb_status st = admit(g, c);
-    ebb_future *f =
-        st == EBB_OK ? ebb_promise_new_site(cx, &call_op, NULL, site) : ebb__durable_future_failed(cx, st, site);
+    ebb_future *f = st == EBB_OK ? ebb_promise_new_site(cx, &call_op, NULL, site)
+                                 : ebb__durable_future_failed(cx, st, site);
     if (st == EBB_OK) st = ebb_future_status_of(f);
     if (st == EBB_PENDING) {
         st = ebb_remote_new(f, &c->host->remote);

@@ -372,8 +372,8 @@ static ebb_status check(const ebb_store_opts *given, ebb_store_opts *o, const eb
 static ebb_future *begin_open(ebb_cx *cx, ebb_store *s, const char *site) {
     ebb_provider_open_call *c = ebb__call_new(&s->gate, EBB_PROVIDER_OPEN);
     ebb_status st = c != NULL ? anchor_store(cx, s) : EBB_ERR_NOMEM;
-    ebb_future *f =
-        st == EBB_OK ? ebb_promise_new_site(cx, &open_op, NULL, site) : ebb__durable_future_failed(cx, st, site);
+    ebb_future *f = st == EBB_OK ? ebb_promise_new_site(cx, &open_op, NULL, site)
+                                 : ebb__durable_future_failed(cx, st, site);
     if (st != EBB_OK || ebb_future_status_of(f) != EBB_PENDING) {
         if (c != NULL) ebb__call_free(&c->call);
         store_end(s);
