@@ -148,7 +148,8 @@ struct ebb_orch {
     ebb__signal *signals, *signals_last;
     uint32_t signals_n; /* not taken */
     uint64_t values_bytes;
-    const ebb_blob *custom; /* set in this turn */
+    const ebb_blob *custom; /* to be stored with this turn; NULL: as it is */
+    const ebb_blob *status; /* the last that was set, in this turn or before; NULL: none */
 
     ebb__event started; /* texts and blobs in `memory` */
     const char *parent;

@@ -144,7 +144,6 @@ struct ebb__ask {
     const ebb__route *route;
     ebb__given given[EBB__RULES]; /* by the rules of the route */
     ebb__problem problem;
-    const char *failure; /* why the store was not asked; NULL: it was, or nothing is known */
 };
 
 /* The handler of every route; `arg` is its binding. */

@@ -66,8 +66,8 @@ typedef struct ebb_failure {
 } ebb_failure;
 
 /* The text of the last failure of a function of this header on this thread, with the thing, the value and the limit.
- * "" if there was none. Read it before the next call, and before the next await: each fiber of the thread sets it. After
- * an await it may be of another fiber, unless the future had failed before. */
+ * After an await that has failed it is the text of that future, also through ebb_within, ebb_race and the like, whatever
+ * else has failed meanwhile; "" if that has none. Read it before the next call and before the next await. */
 const char *ebb_durable_error(void);
 
 /* Limits, which no option raises. Past EBB_DURABLE_PAYLOAD a call gives EBB_ERR_LIMIT and nothing is written. */
@@ -491,7 +491,8 @@ ebb_future *ebb_instance_cancel_site(ebb_cx *cx, ebb_store *s, const char *id, c
     ebb_instance_terminate_site((cx), (s), (id), (reason), EBB_SITE)
 ebb_future *ebb_instance_terminate_site(ebb_cx *cx, ebb_store *s, const char *id, const char *reason,
                                         const char *site);
-/* Lets a suspended instance go on, with the code as it is now. EBB_ERR_INVALID: it is not suspended. */
+/* Lets a suspended instance go on, with the code as it is now. EBB_ERR_INVALID: it is not suspended.
+ * EBB_ERR_UNKNOWN_INSTANCE: there is none, or it has ended. */
 #define ebb_instance_resume(cx, s, id) ebb_instance_resume_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_resume_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* Begins a new execution with the history of the last one up to the end of the turn that has event number `event`.

@@ -568,7 +568,8 @@ typedef struct ebb_provider_mark_call {
 
 /* Begins execution + 1 with copies of the turns 1 to `keep`, if `execution` and `turn` are still the instance's last;
  * else EBB_ERR_FENCED. In one transaction all work and timers of the old one are deleted, messages for it are dropped,
- * work, timers and messages of the call are inserted for the new one, the state is Running and there is no result. */
+ * work, timers and messages of the call are inserted for the new one, the state is Running and there is no result. The
+ * custom status may stay or go: the next turn sets that of the last turn kept. */
 typedef struct ebb_provider_reset_call {
     ebb_provider_call call;
     uint64_t key, execution, turn, keep;
