@@ -146,8 +146,16 @@ void ebb__log_rollback(ebb_machines *ms) {
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
+static void count_dropped(const ebb_machines *ms, uint64_t to) {
+    uint32_t i = (uint32_t)(to >> 32) & 0xffffff;
+    if (i == 0 || i >= ms->machines.used || ebb__machine_at(ms, i)->generation != (uint32_t)to) return;
+    ebb__machine_past *past = ebb__machine_past_at(ms, i);
+    past->dropped += past->dropped < UINT32_MAX;
+}
+
 void ebb__dead_put(ebb_machines *ms, ebb__cell *c, uint64_t to, ebb_dead_reason why) {
     ms->stats.dead++;
+    count_dropped(ms, to);
     c->number = to;
     c->to = (uint32_t)why;
     c->next = NULL;

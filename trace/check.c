@@ -82,9 +82,12 @@ bool ebb__check_fail_phase(ebb_checker *c, const char *noun, uint64_t id, const 
 
 /* ---- entries ------------------------------------------------------------------------------------------- */
 
-/* An index may be 0 in a broken trace, but the map has no key 0. */
+enum { SET_SHIFT = 26 }; /* as in machine/machine.h, which stands above this folder */
+
+/* An index may be 0 in a broken trace, but the map has no key 0. Machines of several runtimes of machines have slots of
+ * the same index; the upper bits of the generation tell them apart. */
 static uint64_t slot_of(uint64_t id) {
-    return (id >> 32) + 1;
+    return ((id >> 32) + 1) | (uint64_t)((uint32_t)id >> SET_SHIFT) << 40;
 }
 
 static uint32_t generation_of(uint64_t id) {
