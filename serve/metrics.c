@@ -79,6 +79,7 @@ static const row http_rows[] = {
     COUNTER("ebb_http_evicted_total", "Stalled requests that were ended for others.", U64, AT(evicted)),
     COUNTER("ebb_http_received_bytes_total", "Bytes received.", U64, AT(bytes_in)),
     COUNTER("ebb_http_sent_bytes_total", "Bytes sent.", U64, AT(bytes_out)),
+    COUNTER("ebb_http_bad_traces_total", "Requests whose traceparent was not valid.", U64, AT(bad_traces)),
 };
 #undef AT
 
@@ -227,7 +228,8 @@ ebb_status ebb__serve_http(ebb__ask *a) {
         {"answered_3xx", s.answered[3]},  {"answered_4xx", s.answered[4]}, {"answered_5xx", s.answered[5]},
         {"unanswered", s.answered[0]},    {"cancelled", s.cancelled},      {"refused", s.refused},
         {"rate_limited", s.rate_limited}, {"timed_out", s.timed_out},      {"evicted", s.evicted},
-        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out}};
+        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},
+        {"bad_traces", s.bad_traces}};
     for (size_t i = 0; i < sizeof counters / sizeof *counters && ok; i++) {
         ok = json_object_set_new(j, counters[i].name, json_integer((json_int_t)counters[i].value)) == 0;
     }

@@ -333,6 +333,8 @@ static rule_fn *rule_of(uint32_t type) {
     case EBB_EV_REFUSED: return ebb__check_refused;
     case EBB_EV_OPERATION_ABANDONED: return ebb__check_operation;
     case EBB_EV_TIME:
+    case EBB_EV_TRACE_TAKEN:
+    case EBB_EV_TRACE_GIVEN:
     case EBB_EV_STALE_WAKE: /* the id in these is an argument and may be wrong */
     case EBB_EV_ILLEGAL:
     case EBB_EV_RECEIVED:
