@@ -4,24 +4,22 @@ import { h, setText } from './element.js';
 import { age, emptyRow, rowButton, showRows, showState } from './rows.js';
 
 const EXTEND_MS = 5000;
-const table = document.querySelector('#drains');
-const explained = document.querySelector('#explained');
 const titleOf = (w) => `${w.type}#${w.number}${w.name === '' ? '' : ` ${w.name}`}`;
 
-async function explain(path) {
+async function explain(path, explained) {
     const { explain: lines, explain_cut: cut } = await ask(path);
     explained.hidden = false;
     setText(explained, lines.join('\n') + (cut ? '\n...' : ''));
     explained.focus();
 }
 
-function make(w, say) {
+function make(w, explained, say) {
     const row = emptyRow(5);
     const path = `api/v1/workflows/${w.workflow}`;
     const title = titleOf(w);
     row.cells[2].append(h('progress', { max: 1, value: 0, ariaLabel: `budget of ${title}` }), h('span'));
     row.cells[5].append(
-        rowButton('Explain', title, () => say(`explain ${title}`, explain(path))), ' ',
+        rowButton('Explain', title, () => say(`explain ${title}`, explain(path, explained))), ' ',
         rowButton('Stop', title, () => say(`request to ${title}`, change(`${path}/request`))), ' ',
         rowButton('Extend', title, () => say(`5 s more for ${title}`, change(`${path}/extend`, { ms: EXTEND_MS }))), ' ',
         rowButton('Force', title, () => say(`force of ${title}`, change(`${path}/force`))),
@@ -41,6 +39,6 @@ function update(row, w) {
     setText(held, w.handlers.filter((d) => !d.ended).map((d) => `${d.name} ${d.done}/${d.total}`).join(', '));
 }
 
-export function showDrains(loop, say) {
-    showRows(table, loop.workflows, (w) => w.workflow, (w) => make(w, say), update);
+export function showDrains(table, explained, loop, say) {
+    showRows(table, loop.workflows, (w) => w.workflow, (w) => make(w, explained, say), update);
 }

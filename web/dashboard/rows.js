@@ -18,6 +18,13 @@ export function showRows(table, items, keyOf, make, update) {
     }
 }
 
+/** An empty table in its own scrolled box. A heading '' is that of the actions. */
+export function tableOf(id, headings) {
+    const heading = (text) => h('th', { scope: 'col' }, text === '' ? h('span', { className: 'unseen' }, 'Actions') : text);
+    const table = h('table', { id }, h('thead', {}, h('tr', {}, ...headings.map(heading))), h('tbody'));
+    return { table, scroll: h('div', { className: 'scroll' }, table) };
+}
+
 /** A row with a heading and `n` cells more. */
 export function emptyRow(n) {
     return h('tr', {}, h('th', { scope: 'row' }), ...Array.from({ length: n }, () => h('td')));

@@ -3,7 +3,6 @@ import { change } from './api.js';
 import { setText, setVariable } from './element.js';
 import { age, emptyRow, rowButton, showRows, showState } from './rows.js';
 
-const table = document.querySelector('#tree');
 /* Regions and tasks are numbered apart. */
 const idOf = (node) => (node.region === undefined ? `task ${node.task}` : `region ${node.region}`);
 
@@ -36,9 +35,9 @@ function update(row, node) {
     setText(old, age(node.age_ms));
 }
 
-export function showTree(loop, say) {
+export function showTree(table, leftOut, loop, say) {
     showRows(table, loop.tree, idOf, (node) => make(node, say), update);
     const { regions, tasks } = loop.left_out;
-    setText(document.querySelector('#left-out'),
+    setText(leftOut,
         regions + tasks === 0 ? '' : `${regions} regions and ${tasks} tasks more are not shown`);
 }

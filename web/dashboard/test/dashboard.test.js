@@ -53,11 +53,12 @@ class Daemon {
 }
 
 /** The page of its own daemon, with the token or without; it asks nobody else for anything, and complains of nothing. */
-async function onPage(use, { hash = `#token=${daemon.token}`, size = { width: 1280, height: 800 }, quiet = true } = {}) {
+async function onPage(use, { hash = `#token=${daemon.token}`, view = 'overview', size = { width: 1280, height: 800 }, quiet = true } = {}) {
     const page = await browser.page({ timeoutMs: SOON_MS });
     await page.viewport(size);
     await page.goto(daemon.url + hash);
     await until(page, '[data-link="live"]');
+    await page.evaluate((v) => { location.hash = `#/${v}`; }, view);
     await use(page);
     if (quiet) assert.deepEqual(page.console, [], 'the console');
     assert.deepEqual(page.foreignRequests(daemon.url), [], 'requests to other hosts');
@@ -93,7 +94,7 @@ describe('the tree', () => {
         await says(page, '#tree', 'waits for accept begun at http/server.c');
         await says(page, '#service', `process ${daemon.process.pid}`);
         await says(page, '#drains', 'lifecycle_shutdown#1');
-        assert.equal(await page.evaluate(() => location.hash), ''); /* a token does not stay in the address */
+        assert.equal(await page.evaluate(() => location.hash), '#/overview'); /* a token does not stay in the address */
     }));
 
     it('keeps a region and a task of the same number apart', () => onPage(async (page) => {
@@ -138,7 +139,7 @@ describe('instances', () => {
         await press(page, `${row('instances', 'order-7')} button`);
         await says(page, '#said', 'cancel of order-7: done');
         await says(page, row('instances', 'order-7'), 'Cancelled');
-    }));
+    }, { view: 'instances' }));
 
     it('are filtered, and all that match are cancelled after a second look', () => onPage(async (page) => {
         for (const id of ['a-1', 'a-2', 'b-1']) await daemon.start(id);
@@ -154,7 +155,7 @@ describe('instances', () => {
         await says(page, row('instances', 'a-2'), 'Cancelled');
         const response = await fetch(`${daemon.url}api/v1/instances/b-1`);
         assert.equal((await response.json()).state, 'Running');
-    }));
+    }, { view: 'instances' }));
 
     it('are not changed without the token, until it is given', () => onPage(async (page) => {
         await daemon.start('order-8');
@@ -167,7 +168,7 @@ describe('instances', () => {
         await says(page, '#said', 'the token is used in this tab');
         await press(page, `${row('instances', 'order-8')} button`);
         await says(page, row('instances', 'order-8'), 'Cancelled');
-    }, { hash: '', quiet: false }));
+    }, { hash: '', view: 'instances', quiet: false }));
 });
 
 /* The last: it stops the service. */
@@ -180,7 +181,7 @@ describe('the page', () => {
         assert.deepEqual(nameless, []);
         const wide = await page.evaluate(() => document.documentElement.scrollWidth - innerWidth);
         assert.ok(wide <= 0, `${wide} px too wide`);
-    }, { size: { width: 360, height: 740 } }));
+    }, { view: 'instances', size: { width: 360, height: 740 } }));
 
     it('says that the service has gone', () => onPage(async (page) => {
         assert.equal(await daemon.stop(), 0);
