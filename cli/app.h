@@ -3,7 +3,7 @@
 #ifndef EBB_CLI_APP_H
 #define EBB_CLI_APP_H
 
-#include <ebb/durable.h>
+#include <ebb/app.h>
 
 /* Opens a store, on a fiber. A SQLite file may have a short command as its owner, or one that can't be asked yet: busy
  * files are tried for 2 s. Not EBB_OK: an error was printed, but for EBB_CANCELLED. */
