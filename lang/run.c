@@ -123,8 +123,11 @@ ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_progra
 ebb_status ebb_program_free(ebb_program *p) {
     if (p == NULL) return EBB_OK;
     ebb_status st = ebb_machines_free(p->ms);
-    if (st == EBB_OK) free_program(p);
-    return st;
+    if (st != EBB_OK) return st;
+    p->ms = NULL;
+    if (p->blocks > p->n_specs) return EBB_ERR_BUSY;
+    free_program(p);
+    return EBB_OK;
 }
 
 const ebb__program *ebb__program_ir(const ebb_program *p) {

@@ -154,6 +154,7 @@ static void put_value(ebb__builder *b, uint32_t type, ebb__value x) {
 
 ebb__object *ebb__object_json(ebb__run *run, uint32_t type, ebb__object *o) {
     ebb__builder b = ebb__builder_begin(run);
+    b.depth = EBB__JSON_VALUE_DEPTH;
     put_object(&b, type, o);
     return ebb__builder_end(&b);
 }

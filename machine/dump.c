@@ -102,10 +102,18 @@ static const char *cell_name(uint8_t what) {
     return what < sizeof names / sizeof *names ? names[what] : "?";
 }
 
+enum { EXPLAIN_CELLS = 100 }; /* a mailbox may have 65,535 */
+
 static void explain_mailbox(sink *s, const ebb__machine *m) {
     bool deferred = m->mark != NULL;
     const ebb__cell *c = m->last == NULL ? NULL : m->last->next;
+    uint32_t n = 0;
     while (c != NULL) {
+        if (n++ == EXPLAIN_CELLS) {
+            begin(s, "  and more");
+            end(s);
+            return;
+        }
         begin(s, deferred ? "  deferred " : "  queued ");
         ebb__text_str(&s->text, cell_name(c->what));
         ebb__text_str(&s->text, " ");

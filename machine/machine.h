@@ -263,8 +263,8 @@ typedef struct ebb__port {
 
 /* ---- the runtime of machines ------------------------------------------------------------------------------------ */
 
-enum { EBB__MACHINE_SLOT = 4 }; /* of ebb__layer */
-enum { EBB__REFUSALS = 8 };     /* refused sends that are kept for the hook in one dispatch */
+enum { EBB__MACHINE_SLOT = 4 };  /* of ebb__layer */
+enum { EBB__REFUSALS_KEPT = 8 }; /* refused sends that are kept for the hook in one dispatch */
 
 typedef struct ebb__refusal {
     ebb_machine to;
@@ -310,7 +310,7 @@ struct ebb_machines {
     /* for hooks */
     ebb__cell *dead, **dead_end;       /* dead letters */
     ebb__cell *answers, **answers_end; /* answers to calls from outside */
-    ebb__refusal refusal[EBB__REFUSALS];
+    ebb__refusal refusal[EBB__REFUSALS_KEPT];
     uint32_t refusals;
     bool hooking; /* hooks are being called */
     bool faulted; /* for the hook of the dispatch */
@@ -351,8 +351,9 @@ typedef struct ebb__machine_set {
 
 /* Of one ebb_runtime. */
 typedef struct ebb__machine_layer {
-    uint64_t number; /* of the last message: those of all its machines are in one order */
-    uint32_t n;      /* places that were used */
+    uint64_t number;         /* of the last message: those of all its machines are in one order */
+    uint32_t n;              /* places that were used */
+    ebb_machines_stats gone; /* the counters of those that were freed */
     ebb_allocator allocator;
     ebb__machine_set sets[EBB_MACHINES_MAX];
 } ebb__machine_layer;
@@ -373,6 +374,8 @@ void ebb__machine_set_leave(ebb_machines *ms);
 /* The runtimes of machines whose dispatcher lives, in the order of their places; NULL: the first. Returns NULL after the
  * last. */
 ebb_machines *ebb__machines_next(const ebb_runtime *rt, const ebb_machines *after);
+/* The sum of all, those that were freed included. */
+void ebb__machines_total(const ebb_runtime *rt, ebb_machines_stats *out);
 /* The one to which the id of a machine or request belongs; NULL: none that lives. */
 ebb_machines *ebb__machines_of(const ebb_runtime *rt, uint64_t id);
 

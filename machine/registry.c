@@ -99,6 +99,35 @@ ebb_status ebb__machine_set_of(ebb_runtime *rt, ebb__machine_set **out) {
     return EBB_OK;
 }
 
+static void add_counters(ebb_machines_stats *to, const ebb_machines_stats *s) {
+    to->dispatched += s->dispatched;
+    to->committed += s->committed;
+    to->rolled_back += s->rolled_back;
+    to->dead += s->dead;
+    to->ignored += s->ignored;
+    to->refused += s->refused;
+    to->requests += s->requests;
+    to->faults += s->faults;
+    to->full += s->full;
+}
+
+void ebb__machines_total(const ebb_runtime *rt, ebb_machines_stats *out) {
+    const ebb__machine_layer *layer = layer_of(rt);
+    *out = (ebb_machines_stats){0};
+    if (layer == NULL) return;
+    *out = layer->gone;
+    for (uint32_t i = 0; i < layer->n; i++) {
+        ebb_machines_stats s;
+        if (layer->sets[i].ms == NULL) continue;
+        ebb_machines_stats_of(layer->sets[i].ms, &s);
+        add_counters(out, &s);
+        out->machines += s.machines;
+        out->queued += s.queued;
+        out->pending += s.pending;
+        out->timers += s.timers;
+    }
+}
+
 /* The next runtime of machines at this place begins with higher generations. */
 static void raise(ebb__machine_set *set, uint32_t *first, uint32_t generation) {
     if (generation < *first) return;
@@ -112,5 +141,6 @@ void ebb__machine_set_leave(ebb_machines *ms) {
         raise(set, &set->generation, ebb__machine_at(ms, i)->generation);
     for (uint32_t i = 1; i < ms->pendings.used; i++)
         raise(set, &set->request_generation, ebb__pending_at(ms, i)->generation);
+    add_counters(&set->layer->gone, &ms->stats);
     set->ms = NULL;
 }

@@ -98,8 +98,7 @@ static bool id_of(const char *text, uint64_t *out) {
     return true;
 }
 
-/* False: answered already, with *st. */
-static bool take_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st) {
+bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st) {
     const char *text = ebb_http_param(a->x, name);
     if (text != NULL && id_of(text, id)) return true;
     (void)ebb__problem_set(a, 400, "bad_value", name, "three numbers, as 1.5.2", "'%.60s' is no id",
@@ -154,7 +153,7 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a) {
     ebb__region *r;
     ebb_region region;
     ebb_status st;
-    if (!take_id(a, "region", &region.id, &st)) return st;
+    if (!ebb__ask_id(a, "region", &region.id, &st)) return st;
     st = ebb__region_get(ebb__rt_of(a->cx), region, &r);
     if (st == EBB_OK && ebb__region_state(r) == EBB_REGION_CLOSED) st = EBB_ERR_STALE;
     if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
@@ -212,7 +211,7 @@ ebb_status ebb__serve_workflow(ebb__ask *a) {
     ebb_workflow id;
     ebb__wf *wf = NULL;
     ebb_status st;
-    if (!take_id(a, "workflow", &id.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &id.id, &st)) return st;
     st = ebb__wf_find(a->cx, id, &wf);
     if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
     ebb__inspect_say(&t, "{\"workflow\":");
@@ -232,7 +231,7 @@ static ebb_status answer_verb(ebb__ask *a, ebb_workflow wf, ebb_status st) {
 ebb_status ebb__serve_workflow_request(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     const char *message = given_text(a, "message", "requested by the operator");
     return answer_verb(a, wf, ebb_workflow_request(a->cx, wf, EBB_CANCEL_USER, message));
 }
@@ -240,13 +239,13 @@ ebb_status ebb__serve_workflow_request(ebb__ask *a) {
 ebb_status ebb__serve_workflow_extend(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     return answer_verb(a, wf, ebb_workflow_extend(a->cx, wf, ebb__given_of(a, "ms")->number * EBB_MS));
 }
 
 ebb_status ebb__serve_workflow_force(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     return answer_verb(a, wf, ebb_workflow_force(a->cx, wf, given_text(a, "message", NULL)));
 }

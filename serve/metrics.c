@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kernel/layer.h"
+#include "machine/machine.h"
 #include "serve/serve.h"
 #include "workflow/inspect.h"
 #include "workflow/workflow.h"
@@ -109,6 +110,22 @@ static const row worker_rows[] = {
 };
 #undef AT
 
+#define AT(field) offsetof(ebb_machines_stats, field)
+static const row machine_rows[] = {
+    GAUGE("ebb_machines", "Machines that have not stopped.", U32, AT(machines)),
+    GAUGE("ebb_machine_queued", "Messages in the mailboxes of machines.", U32, AT(queued)),
+    GAUGE("ebb_machine_pending", "Requests to machines that have not ended.", U32, AT(pending)),
+    COUNTER("ebb_machine_dispatches_total", "Messages that machines took from their mailboxes.", U64,
+            AT(dispatched)),
+    COUNTER("ebb_machine_rolled_back_total", "Handlers of machines that were rolled back.", U64,
+            AT(rolled_back)),
+    COUNTER("ebb_machine_faults_total", "Machines that ended by a fault.", U64, AT(faults)),
+    COUNTER("ebb_machine_dead_letters_total", "Messages that no machine handled.", U64, AT(dead)),
+    COUNTER("ebb_machine_mailbox_full_total", "Messages and requests refused by a full mailbox.", U64,
+            AT(full)),
+};
+#undef AT
+
 /* ---- text -------------------------------------------------------------------------------------------------------- */
 
 static uint64_t value_of(const row *r, const void *stats) {
@@ -189,6 +206,7 @@ static void say_all(ebb__inspect_text *t, const ebb__ask *a) {
     ebb_fiber_stats fibers;
     ebb_heap_stats heap;
     ebb_http_server_stats server;
+    ebb_machines_stats machines;
     ebb_runtime_stats_of(rt, &runtime);
     ebb_fiber_stats_of(rt, &fibers);
     ebb_heap_stats_of(rt, &heap);
@@ -200,6 +218,8 @@ static void say_all(ebb__inspect_text *t, const ebb__ask *a) {
     say_workflows(t, rt);
     SAY_ROWS(t, http_rows, &server);
     say_worker(t, a);
+    ebb__machines_total(rt, &machines);
+    SAY_ROWS(t, machine_rows, &machines);
 }
 
 ebb_status ebb__serve_metrics(ebb__ask *a) {

@@ -55,6 +55,17 @@ static const ebb__rule cancel_all[] = {
     {"reason", EBB__TEXT, false, 0, 1024},
     {"dry_run", EBB__FLAG, false, 0, 0},
 };
+static const ebb__rule machines[] = {
+    {"program", EBB__TEXT, false, 1, 255}, {"type", EBB__TEXT, false, 1, 255},
+    {"state", EBB__TEXT, false, 1, 255},   {"after", EBB__TEXT, false, 3, 32},
+    {"most", EBB__NUMBER, false, 1, PAGE},
+};
+static const ebb__rule machine_type[] = {{"program", EBB__TEXT, false, 1, 255}};
+static const ebb__rule program_message[] = {
+    {"machine", EBB__TEXT, false, 5, 32},
+    {"fields", EBB__JSON, false, 0, 0},
+    {"within_ms", EBB__NUMBER, false, 1, 30000},
+};
 
 #define TAKES(rules) (rules), sizeof(rules) / sizeof *(rules)
 #define NOTHING      NULL, 0
@@ -91,6 +102,14 @@ static const ebb__route routes[] = {
      TAKES(reason)},
     {"POST", "/api/v1/instances/:id/resume", EBB__CHANGE, EBB__COST_ONE, ebb__serve_resume, NOTHING},
     {"POST", "/api/v1/instances/:id/reset", EBB__CHANGE, EBB__COST_ONE, ebb__serve_reset, TAKES(reset)},
+    {"GET", "/api/v1/machines", EBB__READ, EBB__COST_MANY, ebb__serve_machines, TAKES(machines)},
+    {"GET", "/api/v1/machines/types/:type", EBB__READ, EBB__COST_MANY, ebb__serve_machine_type,
+     TAKES(machine_type)},
+    {"GET", "/api/v1/machines/:machine", EBB__READ, EBB__COST_MANY, ebb__serve_machine, NOTHING},
+    {"POST", "/api/v1/machines/:machine/stop", EBB__CHANGE, EBB__COST_ONE, ebb__serve_machine_stop, NOTHING},
+    {"GET", "/api/v1/programs", EBB__READ, EBB__COST_MANY, ebb__serve_programs, NOTHING},
+    {"POST", "/api/v1/programs/:program/:message", EBB__CHANGE, EBB__COST_ONE, ebb__serve_program_message,
+     TAKES(program_message)},
     {"POST", "/api/v1/cancel", EBB__CHANGE, EBB__COST_MANY, ebb__serve_cancel_all, TAKES(cancel_all)},
 };
 _Static_assert(sizeof routes / sizeof *routes <= EBB__ROUTES_MOST, "bindings of a dashboard");

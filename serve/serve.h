@@ -12,6 +12,8 @@
  * metrics.c     the counters as Prometheus reads them
  * events.c      the tree and the instances as server-sent events
  * instances.c, instance_change.c   durable instances: reads, changes
+ * machines.c, machine_types.c      the machines of the runtime, and the states of their types
+ * programs.c, program_value.c      programs of typestate machines: what their hosts may ask of them, as JSON
  *
  * No JSON value of jansson lives across an await: a handler that is forced would leak it. What a request gives is copied
  * into the memory of its exchange. */
@@ -134,6 +136,7 @@ typedef struct ebb__problem {
     char message[400];
     char where[80];     /* "/input", "query parameter 'most'"; "": nowhere in particular */
     char expected[200]; /* "a number from 1 to 200"; "": nothing in particular */
+    const char *fault;  /* of a machine that has faulted, its code: "DIVIDE"; else NULL */
     int line, column;   /* of a body that is not JSON; 0: none */
 } ebb__problem;
 
@@ -164,6 +167,10 @@ bool ebb__given_query(ebb__ask *a);
 bool ebb__given_body(ebb__ask *a, const char *at, size_t n);
 /* The value of a rule of the route. */
 const ebb__given *ebb__given_of(const ebb__ask *a, const char *name);
+/* The id in the path, "1.5.2". False: answered already, with *st. */
+bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st);
+/* What a JSON value is, for people: "an object". */
+const char *ebb__json_type(const struct json_t *j);
 /* What a rule takes, for people. */
 const char *ebb__rule_say(const ebb__rule *r, char *out, size_t room);
 
@@ -207,6 +214,12 @@ ebb_status ebb__serve_terminate(ebb__ask *a);
 ebb_status ebb__serve_resume(ebb__ask *a);
 ebb_status ebb__serve_reset(ebb__ask *a);
 ebb_status ebb__serve_cancel_all(ebb__ask *a);
+ebb_status ebb__serve_machines(ebb__ask *a);
+ebb_status ebb__serve_machine(ebb__ask *a);
+ebb_status ebb__serve_machine_stop(ebb__ask *a);
+ebb_status ebb__serve_machine_type(ebb__ask *a);
+ebb_status ebb__serve_programs(ebb__ask *a);
+ebb_status ebb__serve_program_message(ebb__ask *a);
 
 /* How long an operation of the store may take before its request is answered 504. */
 #define EBB__STORE_PATIENCE (30 * EBB_SECOND)

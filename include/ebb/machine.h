@@ -217,6 +217,7 @@ typedef struct ebb_machines_stats {
     uint32_t timers;   /* armed, or expired and not handled */
     uint32_t subscriptions;
     uint32_t cells; /* message cells in use: queued, staged, reserved for replies, kept as origins */
+    uint64_t full;  /* of those refused, the ones that found a mailbox full */
 } ebb_machines_stats;
 void ebb_machines_stats_of(const ebb_machines *ms, ebb_machines_stats *out);
 

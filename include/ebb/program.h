@@ -64,7 +64,7 @@ typedef struct ebb_program_opts {
  * than 250 registers of a kind. EBB_ERR_NOMEM, EBB_ERR_VERSION. */
 ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_program **out);
 /* Frees a program, after the region of its machines has closed, or after ebb_runtime_free. EBB_ERR_BUSY: the region has
- * not closed. */
+ * not closed, or a value of ebb_program_ask has not been discarded. */
 ebb_status ebb_program_free(ebb_program *p);
 
 /* Opens the runtime of machines of the program, once. Errors as ebb_machines_open. EBB_ERR_RESOLVED: it was opened
