@@ -14,7 +14,7 @@
 #include "serve/live.h"
 #include "workflow/workflow.h"
 
-enum { EXPLAIN_MOST = 65536 }; /* bytes: a line for each task may be a million */
+enum { EXPLAIN_MOST = 65536, LINES = 50 }; /* bytes: a line for each task may be a million */
 
 /* ---- answers that are written as text ------------------------------------------------------------------------------ */
 
@@ -220,6 +220,40 @@ ebb_status ebb__serve_workflow(ebb__ask *a) {
     ebb__inspect_say(&t, ",\"explain\":[");
     (void)ebb_workflow_explain(a->cx, id, write_lines, &l);
     ebb__inspect_say(&t, "],\"explain_cut\":%s}", l.cut ? "true" : "false");
+    return answer_text(a, &t);
+}
+
+/* A line of the log is a JSON object. */
+static void write_line(void *ctx, const char *line, size_t n) {
+    ebb__inspect_text *t = ctx;
+    ebb__inspect_say(t, t->n > 0 && t->at[t->n - 1] == '[' ? "" : ",");
+    ebb__inspect_add(t, line, n);
+}
+
+/* The lines of its audit log, from the first or from a `next` on. */
+ebb_status ebb__serve_workflow_audit(ebb__ask *a) {
+    const ebb__given *after = ebb__given_of(a, "after"), *most = ebb__given_of(a, "most");
+    ebb__inspect_text t = text_of(a);
+    ebb_workflow id;
+    ebb__wf *wf = NULL;
+    ebb_status st;
+    if (!take_id(a, "workflow", &id.id, &st)) return st;
+    st = ebb__wf_find(a->cx, id, &wf);
+    if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
+    if (wf->audit == NULL || wf->audit->fd < 0)
+        return ebb__answer_refusal(a, 404, "no_log", "the workflow has no audit log in a file");
+    ebb__audit_page page = {.number = wf->number,
+                            .at = after->is ? after->number : wf->log_at,
+                            .most = most->is ? (uint32_t)most->number : LINES,
+                            .line = write_line,
+                            .ctx = &t};
+    ebb__inspect_say(&t, "{\"lines\":[");
+    st = ebb__audit_lines(wf->audit, &page);
+    if (st != EBB_OK) ebb__inspect_text_free(&t);
+    if (st != EBB_OK)
+        return ebb__answer_failure(a, st, st == EBB_ERR_INVALID ? "'after' is no 'next' of this log" : NULL);
+    if (page.end) ebb__inspect_say(&t, "],\"next\":null}");
+    else ebb__inspect_say(&t, "],\"next\":%" PRIu64 "}", page.at);
     return answer_text(a, &t);
 }
 

@@ -193,6 +193,7 @@ ebb_status ebb__serve_events(ebb__ask *a);
 ebb_status ebb__serve_http(ebb__ask *a);
 ebb_status ebb__serve_workflows(ebb__ask *a);
 ebb_status ebb__serve_workflow(ebb__ask *a);
+ebb_status ebb__serve_workflow_audit(ebb__ask *a);
 ebb_status ebb__serve_workflow_request(ebb__ask *a);
 ebb_status ebb__serve_workflow_extend(ebb__ask *a);
 ebb_status ebb__serve_workflow_force(ebb__ask *a);

@@ -339,6 +339,46 @@ class Drains(WithDaemons):
         self.assertEqual((d.process.returncode, said), (OK, ""), errors)
 
 
+class Audit(WithDaemons):
+    """The lines of a workflow, read back from the log."""
+
+    def lines(self, d, path, most, after=None):
+        pages = 0
+        while True:
+            query = "?most=%d" % most + ("&after=%d" % after if after is not None else "")
+            status, page = d.ask("GET", path + "/audit" + query)
+            self.assertEqual(status, 200, page)
+            self.assertLessEqual(len(page["lines"]), most)
+            yield from page["lines"]
+            pages += 1
+            after = page["next"]
+            if after is None:
+                self.pages = pages
+                return
+
+    def test_a_workflow_has_its_lines_and_no_others(self):
+        self.assertEqual(self.daemon().stop()[0], OK)
+        d = self.daemon()
+        row, = d.ask("GET", "/api/v1/workflows")[1]["workflows"]
+        path = "/api/v1/workflows/" + row["workflow"]
+        log = Path(self.where) / ".ebb/audit.jsonl"
+        for _ in range(170):  # a line each, and more than one piece of the log
+            self.assertEqual(d.ask("POST", path + "/extend", {"ms": 1})[0], 409)
+        mine = [line for line in map(json.loads, log.read_text().splitlines()) if line.get("id") == row["number"]]
+        self.assertEqual((row["number"], len(mine)), (2, 171))
+        self.assertGreater(log.stat().st_size, 65536)
+        for most in 7, 200:
+            self.assertEqual(list(self.lines(d, path, most)), mine)
+        self.assertGreater(self.pages, 1)
+        self.assertEqual(list(self.lines(d, path, 200, after=0)), mine)  # from the lines of others on
+        self.assertEqual(list(self.lines(d, path, 200, after=log.stat().st_size)), [])
+        for after in 1, log.stat().st_size + 1, 2 ** 63 - 1:
+            status, said = d.ask("GET", path + "/audit?after=%d" % after)
+            self.assertEqual((status, said["error"]["message"]), (400, "'after' is no 'next' of this log"))
+        self.assertEqual(d.ask("GET", "/api/v1/workflows/1.9.9/audit")[0], 404)
+        self.assertEqual(d.stop()[0], OK)
+
+
 class Two(WithDaemons):
     """Two daemons on one PostgreSQL."""
 
