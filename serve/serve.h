@@ -102,6 +102,7 @@ struct ebb__dashboard {
     uint32_t reads_second, changes_second;
     ebb__bucket
         buckets[EBB__CHANGE + 1]; /* by access: who may ask without a token takes nothing of the others */
+    ebb__bucket wrong_tokens[EBB__RATE_LIMIT_SLOTS]; /* by peer address, as the server's rate limits */
     uint64_t requests, refused[EBB__REFUSALS];
     uint32_t streams; /* of events, now */
     uint64_t shed;    /* streams that were ended because their reader was too slow */

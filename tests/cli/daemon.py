@@ -41,7 +41,7 @@ class Daemon:
         self.token_path = Path(where) / re.match(r"token: (.*)\n$", self.process.stdout.readline()).group(1)
         self.token = self.token_path.read_text().strip()
 
-    def ask(self, method, path, body=None, token=True, headers=()):
+    def ask(self, method, path, body=None, token=True, headers=(), source=None):
         """The status, and the answer as an object."""
         headers = dict(headers)
         if token:
@@ -49,7 +49,8 @@ class Daemon:
         if body is not None:
             headers["content-type"] = "application/json"
             body = json.dumps(body)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S,
+                                                source_address=source and (source, 0))
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -139,6 +140,26 @@ class Serves(WithDaemons):
         self.assertEqual(d.ask("POST", "/api/v1/instances", {"name": "order"}, token=False)[0], 401)
         self.assertEqual(d.ask("GET", "/api/v1/instances", token=False)[0], 200)
         self.assertEqual(d.ask("GET", "/api/v1/instances", headers={"host": "evil.example"})[0], 421)
+        self.assertEqual(d.stop()[0], OK)
+
+    def test_an_address_may_try_some_tokens_and_then_one_a_second(self):
+        d = self.daemon()
+
+        def change(token, source="127.0.0.2"):
+            status, said = d.ask("POST", "/api/v1/regions/1.9.9/cancel", {}, token=False, source=source,
+                                 headers={"authorization": "Bearer " + token})
+            return status, said["error"]["code"]
+
+        begun, tries = time.monotonic(), 0
+        while change("wrong") != (429, "too_many_tokens"):
+            tries += 1
+            self.assertLessEqual(tries, 21 + time.monotonic() - begun)
+        self.assertGreaterEqual(tries, 20)
+        self.until("the right one is not looked at either",
+                   lambda: [change("wrong"), change(d.token)][1][0] == 429)
+        self.assertEqual(change(d.token, "127.0.0.3"), (404, "gone"))
+        self.assertEqual(d.ask("GET", "/api/v1/live", source="127.0.0.2")[0], 200)  # this needs none
+        self.until("one a second", lambda: change(d.token) == (404, "gone"))
         self.assertEqual(d.stop()[0], OK)
 
     def test_on_another_address_reads_do_too(self):
