@@ -135,6 +135,13 @@ class Serves(WithDaemons):
         self.assertEqual(other.ask("GET", "/api/v1/instances/one")[0], 404)
         self.assertEqual(other.stop()[0], OK)
 
+    def test_a_directory_may_have_any_name(self):
+        for name in "a?b=c", "a#b", "100%41", "?" * 200:
+            d = self.daemon("--dir", name)
+            self.start(d, "one")
+            self.assertEqual(d.stop(), (OK, "", ""))
+            self.assertLessEqual({"audit.jsonl", "ebb.db", "token"}, set(os.listdir(Path(self.where) / name)))
+
     def test_what_changes_needs_the_token(self):
         d = self.daemon()
         self.assertEqual(d.ask("POST", "/api/v1/instances", {"name": "order"}, token=False)[0], 401)
