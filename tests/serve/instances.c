@@ -131,6 +131,23 @@ static void a_failure_names_the_instance_of_its_own_request(void **state) {
     assert_string_equal(said(s, "error.message"), "no valid id of an instance");
 }
 
+/* A client resolves them in a path, and so asks for something else. */
+static void names_that_no_path_can_have_are_refused(void **state) {
+    serve_world *s = *state;
+    static const char *const refused[] = {".", ".."}, *const taken[] = {"...", "a..", "../a"};
+    char body[80];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", refused[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 400);
+        assert_string_equal(said(s, "error.message"), "no valid id of an instance");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", taken[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    }
+    assert_int_equal(look(s, "/api/v1/instances/..%2Fa"), 200);
+}
+
 static bool has_two(void *world) {
     serve_world *s = world;
     return look(s, "/api/v1/instances/row/children") == 200 &&
@@ -264,6 +281,7 @@ int main(void) {
         DURABLE(an_order_from_its_start_to_its_end),
         DURABLE(a_start_is_idempotent_and_conflicts_are_named),
         DURABLE(lists_are_filtered_and_paged),
+        DURABLE(names_that_no_path_can_have_are_refused),
         DURABLE(a_failure_names_the_instance_of_its_own_request),
         DURABLE(children_are_found_whatever_their_names),
         DURABLE(a_history_is_paged_by_turns),
