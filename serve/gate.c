@@ -34,10 +34,15 @@ static bool host_of(const char *authority, char host[HOST_ROOM]) {
     return true;
 }
 
+bool ebb__host_is_plain(const char *authority) {
+    char host[HOST_ROOM];
+    return host_of(authority, host) && (is_address(host) || strcasecmp(host, "localhost") == 0);
+}
+
 bool ebb__host_is_ours(const ebb__dashboard *d, const char *authority) {
     char host[HOST_ROOM];
+    if (ebb__host_is_plain(authority)) return true;
     if (!host_of(authority, host)) return false;
-    if (is_address(host) || strcasecmp(host, "localhost") == 0) return true;
     for (size_t i = 0; i < d->hosts_n; i++) {
         if (strcasecmp(host, d->hosts[i]) == 0) return true;
     }

@@ -15,6 +15,7 @@
 #include "workflow/workflow.h"
 
 enum { EXPLAIN_MOST = 65536, LINES = 50 }; /* bytes: a line for each task may be a million */
+#define READY EBB_SECOND
 
 /* ---- answers that are written as text ------------------------------------------------------------------------------ */
 
@@ -43,13 +44,18 @@ bool ebb__service_stops(const ebb__ask *a) {
            report.state != EBB_WORKFLOW_IDLE;
 }
 
+/* At most once in READY. Who comes while it is asked gets the answer before, if there is one. */
 static ebb_status ask_store(ebb__ask *a) {
     const ebb_instance_filter filter = {.most = 1};
+    ebb__dashboard *d = a->dash;
     ebb_value v;
-    if (a->dash->store == NULL) return EBB_OK;
+    if (d->store == NULL) return EBB_OK;
+    if (d->answered != EBB_PENDING && ebb_now(a->cx) - d->asked < READY) return d->answered;
+    d->asked = ebb_now(a->cx);
     ebb_status st = ebb_await(
         a->cx, ebb_within(a->cx, ebb_instance_list(a->cx, a->dash->store, &filter), 2 * EBB_SECOND), &v);
     if (st == EBB_OK) ebb_value_discard(a->cx, v);
+    if (st != EBB_CANCELLED) d->answered = st;
     return st;
 }
 
