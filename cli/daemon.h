@@ -20,7 +20,7 @@ typedef struct ebb__daemon {
     ebb__daemon_list hosts;
     ebb__cli_file file; /* that of `config`; texts above are in it */
 
-    char store[PATH_MAX + 16]; /* the URL of the store in `dir` */
+    char store[3 * PATH_MAX]; /* the URL of the store in `dir` */
     char token[PATH_MAX];      /* the path of the token file */
     char log[PATH_MAX];        /* and that of the audit log */
     ebb_address address, app_address;

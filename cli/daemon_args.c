@@ -138,6 +138,16 @@ static bool set_line(void *ctx, const char *name, const char *value, unsigned li
     return false;
 }
 
+/* A path may have what ends one in a URL. */
+static void write_url(ebb__daemon *d) {
+    char *at = d->store + snprintf(d->store, sizeof d->store, "sqlite:");
+    for (const char *from = d->dir; *from != 0; from++) {
+        if (strchr("%?#", *from) == NULL) *at++ = *from;
+        else at += sprintf(at, "%%%02x", (unsigned char)*from);
+    }
+    memcpy(at, "/ebb.db", sizeof "/ebb.db");
+}
+
 static bool set_paths(ebb__daemon *d) {
     static const char *const names[] = {"token", "audit.jsonl"};
     char *const paths[] = {d->token, d->log};
@@ -147,7 +157,7 @@ static bool set_paths(ebb__daemon *d) {
         ebb__cli_error("--dir has more than %d bytes", PATH_MAX);
         return false;
     }
-    (void)snprintf(d->store, sizeof d->store, "sqlite:%s/ebb.db", d->dir);
+    write_url(d);
     if (d->url == NULL) d->url = d->store;
     return true;
 }

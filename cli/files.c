@@ -20,6 +20,7 @@
 #include "cli/files_recent.h"
 #include "cli/files_serve.h"
 #include "cli/service.h"
+#include "serve/serve.h"
 
 static const char usage[] =
     "usage: ebb files DIR [--port N]\n"
@@ -263,7 +264,10 @@ static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
     return give_file(cx, x, u, turn);
 }
 
+/* A page of any origin can have its name pointed at this machine, and would then read the files as its own. */
 static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
+    if (!ebb__host_is_plain(ebb_http_authority(x)))
+        return ebb_http_text(cx, x, 421, "the host is no address, and not localhost\n");
     ebb_status st = ebb_http_set_header(x, "cache-control", "no-cache");
     if (st == EBB_OK) st = ebb_http_set_header(x, "x-content-type-options", "nosniff");
     return st == EBB_OK ? give(cx, x, s) : st;

@@ -140,7 +140,8 @@ static ebb_blob encoded(ebb_provider_call *c, ebb_allocator a, const ebb__event 
 static ebb_status check_start(const ebb_start_opts *given, ebb_start_opts *o) {
     if (given == NULL) return ebb__durable_say(EBB_ERR_INVALID, "a start needs the name of an orchestration");
     ebb_status st = EBB__DURABLE_OPTS(o, given);
-    if (st == EBB_OK && o->id != NULL) st = ebb__client_check_id(o->id);
+    if (st == EBB_OK && o->id != NULL && !ebb__id_may_start(o->id))
+        st = ebb__durable_say(EBB_ERR_INVALID, "no valid id of an instance");
     if (st == EBB_OK && !ebb__name_is_valid(o->name))
         st = ebb__durable_say(EBB_ERR_INVALID, "a start needs the name of an orchestration");
     return st == EBB_OK ? check_payload("an input", o->input) : st;

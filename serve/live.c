@@ -14,7 +14,8 @@
 #include "serve/live.h"
 #include "workflow/workflow.h"
 
-enum { EXPLAIN_MOST = 65536 }; /* bytes: a line for each task may be a million */
+enum { EXPLAIN_MOST = 65536, LINES = 50 }; /* bytes: a line for each task may be a million */
+#define READY EBB_SECOND
 
 /* ---- answers that are written as text ------------------------------------------------------------------------------ */
 
@@ -43,13 +44,18 @@ bool ebb__service_stops(const ebb__ask *a) {
            report.state != EBB_WORKFLOW_IDLE;
 }
 
+/* At most once in READY. Who comes while it is asked gets the answer before, if there is one. */
 static ebb_status ask_store(ebb__ask *a) {
     const ebb_instance_filter filter = {.most = 1};
+    ebb__dashboard *d = a->dash;
     ebb_value v;
-    if (a->dash->store == NULL) return EBB_OK;
+    if (d->store == NULL) return EBB_OK;
+    if (d->answered != EBB_PENDING && ebb_now(a->cx) - d->asked < READY) return d->answered;
+    d->asked = ebb_now(a->cx);
     ebb_status st = ebb_await(
         a->cx, ebb_within(a->cx, ebb_instance_list(a->cx, a->dash->store, &filter), 2 * EBB_SECOND), &v);
     if (st == EBB_OK) ebb_value_discard(a->cx, v);
+    if (st != EBB_CANCELLED) d->answered = st;
     return st;
 }
 
@@ -219,6 +225,40 @@ ebb_status ebb__serve_workflow(ebb__ask *a) {
     ebb__inspect_say(&t, ",\"explain\":[");
     (void)ebb_workflow_explain(a->cx, id, write_lines, &l);
     ebb__inspect_say(&t, "],\"explain_cut\":%s}", l.cut ? "true" : "false");
+    return answer_text(a, &t);
+}
+
+/* A line of the log is a JSON object. */
+static void write_line(void *ctx, const char *line, size_t n) {
+    ebb__inspect_text *t = ctx;
+    ebb__inspect_say(t, t->n > 0 && t->at[t->n - 1] == '[' ? "" : ",");
+    ebb__inspect_add(t, line, n);
+}
+
+/* The lines of its audit log, from the first or from a `next` on. */
+ebb_status ebb__serve_workflow_audit(ebb__ask *a) {
+    const ebb__given *after = ebb__given_of(a, "after"), *most = ebb__given_of(a, "most");
+    ebb__inspect_text t = text_of(a);
+    ebb_workflow id;
+    ebb__wf *wf = NULL;
+    ebb_status st;
+    if (!take_id(a, "workflow", &id.id, &st)) return st;
+    st = ebb__wf_find(a->cx, id, &wf);
+    if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
+    if (wf->audit == NULL || wf->audit->fd < 0)
+        return ebb__answer_refusal(a, 404, "no_log", "the workflow has no audit log in a file");
+    ebb__audit_page page = {.number = wf->number,
+                            .at = after->is ? after->number : wf->log_at,
+                            .most = most->is ? (uint32_t)most->number : LINES,
+                            .line = write_line,
+                            .ctx = &t};
+    ebb__inspect_say(&t, "{\"lines\":[");
+    st = ebb__audit_lines(wf->audit, &page);
+    if (st != EBB_OK) ebb__inspect_text_free(&t);
+    if (st != EBB_OK)
+        return ebb__answer_failure(a, st, st == EBB_ERR_INVALID ? "'after' is no 'next' of this log" : NULL);
+    if (page.end) ebb__inspect_say(&t, "],\"next\":null}");
+    else ebb__inspect_say(&t, "],\"next\":%" PRIu64 "}", page.at);
     return answer_text(a, &t);
 }
 

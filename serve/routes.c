@@ -5,6 +5,10 @@ enum { MESSAGE = EBB_MESSAGE_MAX, PAGE = 200, TURNS = 1000 };
 
 static const ebb__rule message[] = {{"message", EBB__TEXT, false, 0, MESSAGE}};
 static const ebb__rule reason[] = {{"reason", EBB__TEXT, false, 0, 1024}};
+static const ebb__rule audit[] = {
+    {"after", EBB__NUMBER, false, 0, INT64_MAX},
+    {"most", EBB__NUMBER, false, 1, PAGE},
+};
 static const ebb__rule extend[] = {{"ms", EBB__NUMBER, true, 1, 86400000}};
 
 /* Of instances. */
@@ -81,6 +85,8 @@ static const ebb__route routes[] = {
     {"GET", "/api/v1/http", EBB__READ, EBB__COST_ONE, ebb__serve_http, NOTHING},
     {"GET", "/api/v1/workflows", EBB__READ, EBB__COST_MANY, ebb__serve_workflows, NOTHING},
     {"GET", "/api/v1/workflows/:workflow", EBB__READ, EBB__COST_TREE, ebb__serve_workflow, NOTHING},
+    {"GET", "/api/v1/workflows/:workflow/audit", EBB__READ, EBB__COST_MANY, ebb__serve_workflow_audit,
+     TAKES(audit)},
     {"POST", "/api/v1/workflows/:workflow/request", EBB__CHANGE, EBB__COST_ONE, ebb__serve_workflow_request,
      TAKES(message)},
     {"POST", "/api/v1/workflows/:workflow/extend", EBB__CHANGE, EBB__COST_ONE, ebb__serve_workflow_extend,

@@ -104,9 +104,12 @@ struct ebb__dashboard {
     uint32_t reads_second, changes_second;
     ebb__bucket
         buckets[EBB__CHANGE + 1]; /* by access: who may ask without a token takes nothing of the others */
+    ebb__bucket wrong_tokens[EBB__RATE_LIMIT_SLOTS]; /* by peer address, as the server's rate limits */
     uint64_t requests, refused[EBB__REFUSALS];
-    uint32_t streams; /* of events, now */
-    uint64_t shed;    /* streams that were ended because their reader was too slow */
+    uint64_t asked;      /* when /readyz last asked the store; 0: never */
+    ebb_status answered; /* what the store said; EBB_PENDING: nothing yet */
+    uint32_t streams;    /* of events, now */
+    uint64_t shed;       /* streams that were ended because their reader was too slow */
     ebb__binding bindings[EBB__ROUTES_MOST];
 };
 
@@ -159,7 +162,9 @@ __attribute__((format(printf, 6, 7))) bool ebb__problem_set(ebb__ask *a, int sta
 
 /* Whether the request may be answered; else there is a problem. */
 bool ebb__gate(ebb__ask *a);
-/* Whether a host, with or without a port, is one of this server. */
+/* Whether a host, with or without a port, is an address or localhost: no name that somebody has pointed here. */
+bool ebb__host_is_plain(const char *authority);
+/* Whether it is one of this server. */
 bool ebb__host_is_ours(const ebb__dashboard *d, const char *authority);
 
 /* Reads what the route takes. False: there is a problem. */
@@ -199,6 +204,7 @@ ebb_status ebb__serve_events(ebb__ask *a);
 ebb_status ebb__serve_http(ebb__ask *a);
 ebb_status ebb__serve_workflows(ebb__ask *a);
 ebb_status ebb__serve_workflow(ebb__ask *a);
+ebb_status ebb__serve_workflow_audit(ebb__ask *a);
 ebb_status ebb__serve_workflow_request(ebb__ask *a);
 ebb_status ebb__serve_workflow_extend(ebb__ask *a);
 ebb_status ebb__serve_workflow_force(ebb__ask *a);

@@ -303,8 +303,9 @@ ebb_step ebb_orch_event_site(ebb_orch *o, const char *name, const char *site);
 ebb_status ebb_orch_receive_site(ebb_orch *o, const char *name, ebb_blob *out, const char *site);
 
 typedef struct ebb_child_opts {
-    uint32_t size;  /* sizeof(ebb_child_opts) of the caller; 0: this one */
-    const char *id; /* NULL: this instance's id, "/", the number of the step, and 8 digits of the execution */
+    uint32_t size; /* sizeof(ebb_child_opts) of the caller; 0: this one */
+    /* NULL: this instance's id, "/", the number of the step, and 8 digits of the execution. Not "." and not "..". */
+    const char *id;
     uint32_t version; /* 0: the highest */
     bool
         detached; /* it does not end with this instance, and the step completes without a value when it is started */
@@ -406,7 +407,7 @@ bool ebb_orch_get(const ebb_orch *o, const char *key, ebb_blob *out);
 
 typedef struct ebb_start_opts {
     uint32_t size;    /* sizeof(ebb_start_opts) of the caller; 0: this one */
-    const char *id;   /* NULL: a new UUID */
+    const char *id;   /* NULL: a new UUID. Not "." and not "..", which no path can have */
     const char *name; /* of the orchestration */
     uint32_t version; /* 0: the highest that the worker has */
     ebb_blob input;

@@ -41,7 +41,7 @@ class Daemon:
         self.token_path = Path(where) / re.match(r"token: (.*)\n$", self.process.stdout.readline()).group(1)
         self.token = self.token_path.read_text().strip()
 
-    def ask(self, method, path, body=None, token=True, headers=()):
+    def ask(self, method, path, body=None, token=True, headers=(), source=None):
         """The status, and the answer as an object."""
         headers = dict(headers)
         if token:
@@ -49,7 +49,8 @@ class Daemon:
         if body is not None:
             headers["content-type"] = "application/json"
             body = json.dumps(body)
-        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S)
+        connection = http.client.HTTPConnection("127.0.0.1", self.port, timeout=PATIENCE_S,
+                                                source_address=source and (source, 0))
         try:
             connection.request(method, path, body, headers)
             answer = connection.getresponse()
@@ -134,11 +135,38 @@ class Serves(WithDaemons):
         self.assertEqual(other.ask("GET", "/api/v1/instances/one")[0], 404)
         self.assertEqual(other.stop()[0], OK)
 
+    def test_a_directory_may_have_any_name(self):
+        for name in "a?b=c", "a#b", "100%41", "?" * 200:
+            d = self.daemon("--dir", name)
+            self.start(d, "one")
+            self.assertEqual(d.stop(), (OK, "", ""))
+            self.assertLessEqual({"audit.jsonl", "ebb.db", "token"}, set(os.listdir(Path(self.where) / name)))
+
     def test_what_changes_needs_the_token(self):
         d = self.daemon()
         self.assertEqual(d.ask("POST", "/api/v1/instances", {"name": "order"}, token=False)[0], 401)
         self.assertEqual(d.ask("GET", "/api/v1/instances", token=False)[0], 200)
         self.assertEqual(d.ask("GET", "/api/v1/instances", headers={"host": "evil.example"})[0], 421)
+        self.assertEqual(d.stop()[0], OK)
+
+    def test_an_address_may_try_some_tokens_and_then_one_a_second(self):
+        d = self.daemon()
+
+        def change(token, source="127.0.0.2"):
+            status, said = d.ask("POST", "/api/v1/regions/1.9.9/cancel", {}, token=False, source=source,
+                                 headers={"authorization": "Bearer " + token})
+            return status, said["error"]["code"]
+
+        begun, tries = time.monotonic(), 0
+        while change("wrong") != (429, "too_many_tokens"):
+            tries += 1
+            self.assertLessEqual(tries, 21 + time.monotonic() - begun)
+        self.assertGreaterEqual(tries, 20)
+        self.until("the right one is not looked at either",
+                   lambda: [change("wrong"), change(d.token)][1][0] == 429)
+        self.assertEqual(change(d.token, "127.0.0.3"), (404, "gone"))
+        self.assertEqual(d.ask("GET", "/api/v1/live", source="127.0.0.2")[0], 200)  # this needs none
+        self.until("one a second", lambda: change(d.token) == (404, "gone"))
         self.assertEqual(d.stop()[0], OK)
 
     def test_on_another_address_reads_do_too(self):
@@ -337,6 +365,46 @@ class Drains(WithDaemons):
         self.assertEqual(d.ask("POST", "/api/v1/instances/order-7/terminate", {})[0], 202)
         said, errors = d.process.communicate(timeout=PATIENCE_S)
         self.assertEqual((d.process.returncode, said), (OK, ""), errors)
+
+
+class Audit(WithDaemons):
+    """The lines of a workflow, read back from the log."""
+
+    def lines(self, d, path, most, after=None):
+        pages = 0
+        while True:
+            query = "?most=%d" % most + ("&after=%d" % after if after is not None else "")
+            status, page = d.ask("GET", path + "/audit" + query)
+            self.assertEqual(status, 200, page)
+            self.assertLessEqual(len(page["lines"]), most)
+            yield from page["lines"]
+            pages += 1
+            after = page["next"]
+            if after is None:
+                self.pages = pages
+                return
+
+    def test_a_workflow_has_its_lines_and_no_others(self):
+        self.assertEqual(self.daemon().stop()[0], OK)
+        d = self.daemon()
+        row, = d.ask("GET", "/api/v1/workflows")[1]["workflows"]
+        path = "/api/v1/workflows/" + row["workflow"]
+        log = Path(self.where) / ".ebb/audit.jsonl"
+        for _ in range(170):  # a line each, and more than one piece of the log
+            self.assertEqual(d.ask("POST", path + "/extend", {"ms": 1})[0], 409)
+        mine = [line for line in map(json.loads, log.read_text().splitlines()) if line.get("id") == row["number"]]
+        self.assertEqual((row["number"], len(mine)), (2, 171))
+        self.assertGreater(log.stat().st_size, 65536)
+        for most in 7, 200:
+            self.assertEqual(list(self.lines(d, path, most)), mine)
+        self.assertGreater(self.pages, 1)
+        self.assertEqual(list(self.lines(d, path, 200, after=0)), mine)  # from the lines of others on
+        self.assertEqual(list(self.lines(d, path, 200, after=log.stat().st_size)), [])
+        for after in 1, log.stat().st_size + 1, 2 ** 63 - 1:
+            status, said = d.ask("GET", path + "/audit?after=%d" % after)
+            self.assertEqual((status, said["error"]["message"]), (400, "'after' is no 'next' of this log"))
+        self.assertEqual(d.ask("GET", "/api/v1/workflows/1.9.9/audit")[0], 404)
+        self.assertEqual(d.stop()[0], OK)
 
 
 class Two(WithDaemons):

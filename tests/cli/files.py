@@ -103,7 +103,7 @@ class Download:
         self.method, self.raw = method, b""
         try:
             self.socket.connect(("127.0.0.1", port))
-            self.socket.sendall(b"%s %s HTTP/1.1\r\nhost: x\r\n\r\n" % (method.encode(), target.encode("latin-1")))
+            self.socket.sendall(b"%s %s HTTP/1.1\r\nhost: localhost\r\n\r\n" % (method.encode(), target.encode("latin-1")))
         except OSError:
             self.socket.close()
             raise
@@ -303,8 +303,8 @@ class Files(WithSite):
 
     def test_connections_are_kept_after_each_answer(self):
         with socket.create_connection(("127.0.0.1", self.server.port), timeout=PATIENCE_S) as s:
-            s.sendall(b"HEAD / HTTP/1.1\r\nhost: x\r\n\r\nGET /no HTTP/1.1\r\nhost: x\r\n\r\n"
-                      b"GET / HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+            s.sendall(b"HEAD / HTTP/1.1\r\nhost: localhost\r\n\r\nGET /no HTTP/1.1\r\nhost: localhost\r\n\r\n"
+                      b"GET / HTTP/1.1\r\nhost: localhost\r\nconnection: close\r\n\r\n")
             raw = b"".join(iter(lambda: s.recv(4096), b""))
         self.assertEqual(re.findall(rb"HTTP/1.1 (\d+)", raw), [b"200", b"404", b"200"])
         self.assertTrue(raw.endswith(b"\r\n\r\n<p>home"), raw)
@@ -383,6 +383,13 @@ class Refusals(WithSite):
                 self.assertNotIn("location", got.headers)
         self.assertEqual(self.get("/").body, b"<p>home")
         self.assert_at_rest()
+
+    def test_a_name_that_somebody_has_pointed_here(self):
+        for host, status in (("evil.example", "421"), ("localhost.evil.example:80", "421"), ("127.0.0.1.x", "421"),
+                             ("localhost", "200"), ("LOCALHOST:1", "200"), ("127.0.0.1:80", "200"), ("[::1]:80", "200")):
+            for version in "--http1.1", "--http2-prior-knowledge":
+                got = self.curl(version, "-H", "host: " + host, "-o", "/dev/null", "-w", "%{http_code}", self.url("/"))
+                self.assertEqual(got.decode(), status, (host, version))
 
     def test_traversal(self):
         self.write("a/x", "x")
@@ -596,7 +603,7 @@ class Streams(WithSite):
         with open(self.root / "own.bin", "ab") as f:
             f.write(b"more")
         self.assertEqual(hashlib.sha256(first.read(BIG)).digest(), self.digest)
-        first.socket.sendall(b"GET / HTTP/1.1\r\nhost: x\r\n\r\n")  # nothing follows but the next answer
+        first.socket.sendall(b"GET / HTTP/1.1\r\nhost: localhost\r\n\r\n")  # nothing follows but the next answer
         self.assertEqual(first.answer().body, b"<p>home")
         self.write("new.bin", "new").replace(self.root / "own.bin")
         self.assertEqual(hashlib.sha256(second.read(BIG)).digest(), self.digest)

@@ -137,6 +137,23 @@ static void a_failure_names_the_instance_of_its_own_request(void **state) {
     assert_string_equal(said(s, "error.message"), "no valid id of an instance");
 }
 
+/* A client resolves them in a path, and so asks for something else. */
+static void names_that_no_path_can_have_are_refused(void **state) {
+    serve_world *s = *state;
+    static const char *const refused[] = {".", ".."}, *const taken[] = {"...", "a..", "../a"};
+    char body[80];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", refused[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 400);
+        assert_string_equal(said(s, "error.message"), "no valid id of an instance");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", taken[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    }
+    assert_int_equal(look(s, "/api/v1/instances/..%2Fa"), 200);
+}
+
 static bool has_two(void *world) {
     serve_world *s = world;
     return look(s, "/api/v1/instances/row/children") == 200 &&
@@ -251,19 +268,45 @@ static ebb__store_fault always(void *arg, uint64_t n, const ebb_provider_call *c
     return EBB__FAULT_BEFORE;
 }
 
+static bool is_ready(void *s) {
+    return look(s, "/readyz") == 200;
+}
+
+static bool is_not_ready(void *s) {
+    return look(s, "/readyz") == 503;
+}
+
 static void a_store_that_does_not_answer_is_named(void **state) {
     static const ebb__store_faults faults = {.at = always};
     serve_world *s = *state;
-    assert_int_equal(look(s, "/readyz"), 200);
+    assert_true(is_ready(s));
     ebb__store_set_faults(s->store, &faults);
-    assert_int_equal(look(s, "/readyz"), 503);
+    loop_until(s->w, is_not_ready, s);
     assert_string_equal(said(s, "error.code"), "store_unavailable");
     assert_int_equal(look(s, "/healthz"), 200);
     assert_int_equal(look(s, "/api/v1/instances"), 503);
     assert_string_equal(said(s, "error.code"), "store_unavailable");
     assert_int_equal(change(s, "/api/v1/instances", "{\"name\":\"order\"}"), 503);
     ebb__store_set_faults(s->store, NULL);
-    assert_int_equal(look(s, "/readyz"), 200);
+    loop_until(s->w, is_ready, s);
+}
+
+static ebb__store_fault count_lists(void *lists, uint64_t n, const ebb_provider_call *c) {
+    (void)n;
+    *(uint64_t *)lists += c->op == EBB_PROVIDER_LIST;
+    return EBB__FAULT_NONE;
+}
+
+static void whether_it_is_ready_is_asked_once_a_second(void **state) {
+    serve_world *s = *state;
+    uint64_t lists = 0;
+    const ebb__store_faults faults = {.at = count_lists, .arg = &lists};
+    ebb__store_set_faults(s->store, &faults);
+    const uint64_t begun = ebb_now(ebb_loop_cx(s->w->loop));
+    for (int i = 0; i < 100; i++) assert_true(is_ready(s));
+    assert_in_range(lists, 1, 1 + (ebb_now(ebb_loop_cx(s->w->loop)) - begun) / EBB_SECOND);
+    while (lists < 2) assert_true(is_ready(s));
+    ebb__store_set_faults(s->store, NULL);
 }
 
 int main(void) {
@@ -271,6 +314,8 @@ int main(void) {
         DURABLE(an_order_from_its_start_to_its_end),
         DURABLE(a_start_is_idempotent_and_conflicts_are_named),
         DURABLE(lists_are_filtered_and_paged),
+        DURABLE(whether_it_is_ready_is_asked_once_a_second),
+        DURABLE(names_that_no_path_can_have_are_refused),
         DURABLE(a_failure_names_the_instance_of_its_own_request),
         DURABLE(children_are_found_whatever_their_names),
         DURABLE(a_history_is_paged_by_turns),

@@ -13,6 +13,19 @@ async function explain(path, explained) {
     explained.focus();
 }
 
+/** The last lines of its audit log. */
+async function log(path, explained) {
+    let page = { lines: [], next: undefined }, lines = [];
+    while (page.next !== null) {
+        page = await ask(`${path}/audit?most=200${page.next === undefined ? '' : `&after=${page.next}`}`);
+        lines = [...lines, ...page.lines].slice(-200);
+    }
+    explained.hidden = false;
+    setText(explained, lines.map((l) => [l.at, l.event, l.code ?? '', `${l.from} -> ${l.to}`,
+        JSON.stringify(l.evidence)].join('  ')).join('\n'));
+    explained.focus();
+}
+
 function make(w, explained, say) {
     const row = emptyRow(5);
     const path = `api/v1/workflows/${w.workflow}`;
@@ -22,7 +35,8 @@ function make(w, explained, say) {
         rowButton('Explain', title, () => say(`explain ${title}`, explain(path, explained))), ' ',
         rowButton('Stop', title, () => say(`request to ${title}`, change(`${path}/request`))), ' ',
         rowButton('Extend', title, () => say(`5 s more for ${title}`, change(`${path}/extend`, { ms: EXTEND_MS }))), ' ',
-        rowButton('Force', title, () => say(`force of ${title}`, change(`${path}/force`))),
+        rowButton('Force', title, () => say(`force of ${title}`, change(`${path}/force`))), ' ',
+        rowButton('Log', title, () => say(`log of ${title}`, log(path, explained))),
     );
     return row;
 }

@@ -123,12 +123,15 @@ describe('the tree', () => {
         assert.equal(await page.evaluate(() => document.activeElement.textContent), 'Explain lifecycle_shutdown#1');
     }));
 
-    it('explains a workflow, and refuses to extend one that does not drain', () => onPage(async (page) => {
+    it('explains a workflow, refuses to extend one that does not drain, and shows its log', () => onPage(async (page) => {
         await until(page, '#drains button');
         await press(page, '#drains button:nth-of-type(1)');
         await says(page, '#explained', 'lifecycle_shutdown#1 is IDLE');
         await press(page, '#drains button:nth-of-type(3)');
         await says(page, '#said', 'extend is not allowed in IDLE');
+        await press(page, '#drains button:nth-of-type(5)');
+        await says(page, '#explained', 'opened');
+        await says(page, '#explained', 'ERR_CANCEL_INVALID_PHASE  IDLE -> IDLE  {"trigger":"extend"}');
     }, { quiet: false })); /* Chromium notes a refusal on the console */
 });
 
