@@ -453,7 +453,7 @@ typedef struct ebb_instance_info {
     uint32_t version;   /* 0: it has not run yet, and gets one then */
     uint32_t semantics; /* of the engine that its execution was begun with; 0: it has not run yet */
     ebb_instance_state state;
-    bool unserved;           /* it has work, and no live worker is registered that can run it */
+    bool unserved;           /* no live worker has its orchestration, or an activity that it waits for */
     uint64_t execution;      /* the last, from 1 on */
     uint64_t turn;           /* of that, its last; 0: none */
     uint64_t started, ended; /* in the store's clock; ended 0: it has not */

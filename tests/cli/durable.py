@@ -137,7 +137,7 @@ class Suite:
     def test_what_nobody_runs_is_unserved(self):
         one = self.start("nobody")
         self.assertTrue(self.one("status", one)["unserved"])
-        self.assertIn("no live worker is registered that can run it", self.good("status", one))
+        self.assertIn("no live worker has what it needs", self.good("status", one))
         self.assertIn(one + "  (unserved)\n", self.good("list", "--prefix", self.prefix))
 
     def test_a_command_that_fails_fails_its_order(self):
