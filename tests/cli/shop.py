@@ -6,6 +6,7 @@ usage: shop.py EBB SHOP POSTGRES [CLASS[.TEST]...]
 With EBB_SOAK_SECONDS in EBB_SHOP_SOAK=1 the kills go on for as long, also on PostgreSQL.
 """
 import collections
+import contextlib
 import http.client
 import json
 import os
@@ -48,7 +49,8 @@ class Service:
     def __init__(self, where, *args, command=None, load=0):
         command = command or [EBB, "serve", "--load", SHOP, "--listen", "127.0.0.1:0", "--app-listen", "127.0.0.1:0"]
         self.process = subprocess.Popen([*command, *args], cwd=where, text=True, stdout=subprocess.PIPE,
-                                        stderr=subprocess.PIPE, env={**os.environ, "EBB_SHOP_LOAD": str(load)})
+                                        stderr=subprocess.PIPE, env={**os.environ, "EBB_SHOP_LOAD": str(load)},
+                                        start_new_session=True)
         lines = [self.process.stdout.readline() for _ in range(3)]
         if not lines[2]:
             raise AssertionError("it has not begun: %r %r" % (lines, self.process.communicate()))
@@ -67,8 +69,8 @@ class Service:
         return self.process.returncode, said, errors
 
     def kill(self):
-        if self.process.poll() is None:
-            self.process.kill()
+        with contextlib.suppress(ProcessLookupError):
+            os.killpg(self.process.pid, signal.SIGKILL)  # what a script has started, too
         self.process.communicate()
 
 
@@ -357,7 +359,8 @@ class Run(WithServices):
         self.assertEqual(beside.operate("POST", "/api/v1/instances", {"name": "order", "input": {}})[0], 201)
         status, _, errors = beside.stop()
         self.assertEqual(status, OK)
-        self.assertIn("run: ./.ebb can't be used", errors)
+        self.assertRegex(errors, r"run: port 70\d\d is taken|can't listen on")
+        self.assertIn("run: ./.ebb can't be used: its data is in ", errors)
         self.assertEqual(s.stop()[0], OK)
 
 
