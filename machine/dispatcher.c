@@ -59,13 +59,17 @@ static bool is_around(const ebb_runtime *rt, const ebb__region *r, const ebb__re
     return false;
 }
 
-/* Units of the closed service may still send until the last of them has closed. */
+/* Units of the closed service may still send until the last of them has closed. Those of operators stay until all else
+ * has ended, so nothing waits for them. */
 bool ebb__dispatcher_waits_for_units(const ebb_machines *ms) {
     ebb__region *own = ebb__region_of(ms->cx), *top = own;
     for (ebb__region *r = own; r != NULL; r = ebb__region_parent(ms->rt, r))
         if (ebb__region_is(ms->rt, r, EBB__REGION_CLOSING)) top = r;
-    for (ebb__region *r = top; r != NULL; r = ebb__region_next(ms->rt, r, top, true)) {
+    bool deeper = true;
+    for (ebb__region *r = top; r != NULL; r = ebb__region_next(ms->rt, r, top, deeper)) {
         bool unit = ebb__region_is(ms->rt, r, EBB__REGION_UNIT);
+        deeper = !ebb__region_is(ms->rt, r, EBB__REGION_APART);
+        if (!deeper) continue;
         if (unit && ebb__region_state(r) != EBB_REGION_CLOSED && !is_around(ms->rt, r, own)) return true;
     }
     return false;

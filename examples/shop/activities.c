@@ -32,7 +32,7 @@ static ebb_status reserve(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *ou
     const bool is_there = draw(a, 50) != 0;
     (void)in;
     (void)out;
-    ebb_status st = work(cx, a, 20, 80);
+    ebb_status st = work(cx, a, 5, 30);
     if (st != EBB_OK) return st;
     shop_happened(ebb_activity_arg(a), ebb_activity_instance(a), is_there ? SHOP_RESERVED : SHOP_REFUSED);
     return is_there ? EBB_OK : ebb_activity_fail(a, &none);
@@ -44,7 +44,7 @@ static ebb_status charge(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out
     const bool hangs = draw(a, 100) == 7; /* until its order has waited long enough, and cancels it */
     (void)out;
     ebb_status st = is_at_slow_bank(in) ? shop_slow_bank(cx, s, ebb_activity_instance(a))
-                                        : work(cx, a, hangs ? 20000 : 80, hangs ? 30000 : 300);
+                                        : work(cx, a, hangs ? 10000 : 30, hangs ? 20000 : 150);
     if (st != EBB_OK) return st;
     if (draw(a, 25) == 3) return ebb_activity_fail(a, &declined);
     shop_happened(s, ebb_activity_instance(a), SHOP_PAID);
@@ -55,7 +55,7 @@ static ebb_status ship(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) 
     const ebb_failure late = {.code = "no_van",
                               .message = "there is no van"}; /* perhaps there is one later */
     (void)in;
-    ebb_status st = work(cx, a, 100, 400);
+    ebb_status st = work(cx, a, 50, 200);
     if (st != EBB_OK) return st;
     if (draw(a, 20) == 5) return ebb_activity_fail(a, &late);
     shop_happened(ebb_activity_arg(a), ebb_activity_instance(a), SHOP_SHIPPED);
@@ -80,6 +80,8 @@ static ebb_status release(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *ou
 }
 
 ebb_status shop_activities(ebb_worker *w, shop *s) {
+    /* A stop of the service waits for no bank: another worker charges, with the same key. */
+    const ebb_activity_opts handed_over = {.handover = true};
     const struct {
         const char *name;
         ebb_activity_fn fn;
@@ -87,6 +89,6 @@ ebb_status shop_activities(ebb_worker *w, shop *s) {
         {"reserve", reserve}, {"charge", charge}, {"ship", ship}, {"refund", refund}, {"release", release}};
     ebb_status st = EBB_OK;
     for (size_t i = 0; i < sizeof all / sizeof *all && st == EBB_OK; i++)
-        st = ebb_worker_activity(w, all[i].name, all[i].fn, s, NULL);
+        st = ebb_worker_activity(w, all[i].name, all[i].fn, s, all[i].fn == charge ? &handed_over : NULL);
     return st;
 }

@@ -20,15 +20,14 @@ static ebb_status prune(ebb_cx *cx, shop *s) {
     return ebb_await(cx, ebb_instance_prune(cx, s->store, &filter, NULL), NULL);
 }
 
-/* A store that can't be reached is asked again. */
+/* Until the service stops. A store that can't be reached is asked again. */
 static ebb_status run(ebb_cx *cx, void *arg) {
     shop *s = arg;
-    ebb_sleeper nap = {0};
     ebb_status st = EBB_OK;
     for (uint64_t n = 1; st != EBB_CANCELLED && !ebb_stopping(cx); n++) {
         st = count(cx, s);
         if (st == EBB_OK && n % PRUNE_EVERY == 0) st = prune(cx, s);
-        if (st != EBB_CANCELLED) st = ebb_sleep(cx, &nap, every);
+        if (st != EBB_CANCELLED) st = ebb_await(cx, ebb_within(cx, ebb_closing(cx), every), NULL);
     }
     return EBB_OK;
 }

@@ -2,7 +2,7 @@
  * the code goes on where it was. So it may use ebb_orch and nothing else: no clock, no network. */
 #include "shop.h"
 
-static const uint64_t payment_within = 3 * EBB_SECOND;
+static const uint64_t payment_within = 2 * EBB_SECOND;
 
 /* All activities of an order run in one worker, as long as it lives: the order's machine is there. */
 static ebb_step call(ebb_orch *o, const char *name, ebb_blob in, uint32_t attempts) {
