@@ -11,6 +11,7 @@
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
  * events.c      the tree and the instances as server-sent events
+ * trace.c       captures of the trace
  * instances.c, instance_change.c   durable instances: reads, changes
  *
  * No JSON value of jansson lives across an await: a handler that is forced would leak it. What a request gives is copied
@@ -87,6 +88,19 @@ typedef struct ebb__binding {
     const ebb__route *route;
 } ebb__binding;
 
+/* The trace of the loop, on demand: trace.c. `bytes` has room for all events that may come, from the start on. */
+typedef struct ebb__capture {
+    bool running, full; /* full: it ended before its time, or was about to */
+    uint32_t readers;   /* that are being sent `bytes` */
+    uint64_t number;    /* rises with each start and stop: a fiber that is late knows it by that */
+    ebb_task sleeper;   /* ends it; id 0: none */
+    uint64_t span;      /* how long it lasts at most */
+    uint8_t *bytes;     /* of the last one; NULL: none */
+    size_t n, room;
+    uint64_t events;
+} ebb__capture;
+enum { EBB__CAPTURE_EVENTS = 500000, EBB__CAPTURE_SECONDS = 600 };
+
 /* It lives until the region of the server runs its finalizers; no request does by then. */
 struct ebb__dashboard {
     const ebb_allocator *allocator;
@@ -104,7 +118,8 @@ struct ebb__dashboard {
         buckets[EBB__CHANGE + 1]; /* by access: who may ask without a token takes nothing of the others */
     uint64_t requests, refused[EBB__REFUSALS];
     uint32_t streams; /* of events, now */
-    uint64_t shed;    /* streams that were ended because their reader was too slow */
+    ebb__capture capture;
+    uint64_t shed; /* streams that were ended because their reader was too slow */
     ebb__binding bindings[EBB__ROUTES_MOST];
 };
 
@@ -197,6 +212,9 @@ ebb_status ebb__serve_workflow_request(ebb__ask *a);
 ebb_status ebb__serve_workflow_extend(ebb__ask *a);
 ebb_status ebb__serve_workflow_force(ebb__ask *a);
 ebb_status ebb__serve_region_cancel(ebb__ask *a);
+ebb_status ebb__serve_trace_start(ebb__ask *a);
+ebb_status ebb__serve_trace_stop(ebb__ask *a);
+ebb_status ebb__serve_trace(ebb__ask *a);
 ebb_status ebb__serve_instances(ebb__ask *a);
 ebb_status ebb__serve_instance(ebb__ask *a);
 ebb_status ebb__serve_history(ebb__ask *a);
@@ -208,6 +226,9 @@ ebb_status ebb__serve_terminate(ebb__ask *a);
 ebb_status ebb__serve_resume(ebb__ask *a);
 ebb_status ebb__serve_reset(ebb__ask *a);
 ebb_status ebb__serve_cancel_all(ebb__ask *a);
+
+/* Ends a capture, and frees its memory. */
+void ebb__capture_free(ebb_runtime *rt, ebb__dashboard *d);
 
 /* How long an operation of the store may take before its request is answered 504. */
 #define EBB__STORE_PATIENCE (30 * EBB_SECOND)
