@@ -367,6 +367,16 @@ static inline bool ebb__is_recorded(const ebb_runtime *rt) {
 #define ebb__note_event(rt, ...)                                                                             \
     (ebb__is_recorded(rt) ? ebb__note_slow((rt), &(ebb__note){__VA_ARGS__}) : (void)0)
 
+/* ---- captures ------------------------------------------------------------------------------------------ */
+
+/* Starts a trace in the middle of a run, with what is there now as `present`. EBB_ERR_BUSY: a trace is being recorded;
+ * EBB_ERR_NOMEM, EBB_ERR_INVALID as ebb_trace_start. */
+ebb_status ebb__capture_start(ebb_runtime *rt, size_t bytes);
+/* How many events it has; *full: its buffer is, and what has happened since is not in it. 0: there is none. */
+uint64_t ebb__capture_events(const ebb_runtime *rt, bool *full);
+/* Ends it, and passes its file to `write`: up to where its buffer was full, without a gap. `write` NULL: drops it. */
+void ebb__capture_end(ebb_runtime *rt, ebb_write_fn write, void *ctx);
+
 /* ---- trace contexts ------------------------------------------------------------------------------------ */
 
 /* The context of a region. It belongs to the layer that sets it. */
@@ -394,8 +404,7 @@ typedef enum ebb__trace_party {
 /* Records that work has taken a context, or given one to a party. `task` may be 0. */
 void ebb__note_trace_slow(ebb_runtime *rt, bool given, ebb__trace_party party, uint64_t task,
                           ebb_region region, uint64_t other, const ebb_traceparent *t);
-#define ebb__note_trace(rt, ...)                                                                             \
-    (ebb__is_recorded(rt) ? ebb__note_trace_slow((rt), __VA_ARGS__) : (void)0)
+#define ebb__note_trace(rt, ...) (ebb__is_recorded(rt) ? ebb__note_trace_slow((rt), __VA_ARGS__) : (void)0)
 
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 

@@ -94,7 +94,7 @@ static void dashboard_free(ebb__dashboard *d) {
 }
 
 static ebb_status server_ended(ebb_cx *cx, void *dash) {
-    (void)cx;
+    ebb__capture_free(ebb__rt_of(cx), dash);
     dashboard_free(dash);
     return EBB_OK;
 }

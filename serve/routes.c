@@ -71,6 +71,11 @@ static const ebb__rule program_message[] = {
     {"within_ms", EBB__NUMBER, false, 1, 30000},
 };
 
+static const ebb__rule capture[] = {
+    {"seconds", EBB__NUMBER, false, 1, EBB__CAPTURE_SECONDS},
+    {"events", EBB__NUMBER, false, 1000, EBB__CAPTURE_EVENTS},
+};
+
 #define TAKES(rules) (rules), sizeof(rules) / sizeof *(rules)
 #define NOTHING      NULL, 0
 static const ebb__route routes[] = {
@@ -95,6 +100,9 @@ static const ebb__route routes[] = {
      TAKES(message)},
     {"POST", "/api/v1/regions/:region/cancel", EBB__CHANGE, EBB__COST_ONE, ebb__serve_region_cancel,
      TAKES(message)},
+    {"POST", "/api/v1/trace/start", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace_start, TAKES(capture)},
+    {"POST", "/api/v1/trace/stop", EBB__CHANGE, EBB__COST_ONE, ebb__serve_trace_stop, NOTHING},
+    {"GET", "/api/v1/trace", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace, NOTHING},
     {"GET", "/api/v1/instances", EBB__READ, EBB__COST_MANY, ebb__serve_instances, TAKES(list)},
     {"POST", "/api/v1/instances", EBB__CHANGE, EBB__COST_ONE, ebb__serve_start, TAKES(start)},
     {"GET", "/api/v1/instances/:id", EBB__READ, EBB__COST_ONE, ebb__serve_instance, NOTHING},

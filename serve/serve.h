@@ -11,6 +11,7 @@
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
  * events.c      the tree and the instances as server-sent events
+ * trace.c       captures of the trace
  * instances.c, instance_change.c   durable instances: reads, changes
  * machines.c, machine_types.c      the machines of the runtime, and the states of their types
  * programs.c, program_value.c      programs of typestate machines: what their hosts may ask of them, as JSON
@@ -89,6 +90,19 @@ typedef struct ebb__binding {
     const ebb__route *route;
 } ebb__binding;
 
+/* The trace of the loop, on demand: trace.c. `bytes` has room for all events that may come, from the start on. */
+typedef struct ebb__capture {
+    bool running, full; /* full: it ended before its time, or was about to */
+    uint32_t readers;   /* that are being sent `bytes` */
+    uint64_t number;    /* rises with each start and stop: a fiber that is late knows it by that */
+    ebb_task sleeper;   /* ends it; id 0: none */
+    uint64_t span;      /* how long it lasts at most */
+    uint8_t *bytes;     /* of the last one; NULL: none */
+    size_t n, room;
+    uint64_t events;
+} ebb__capture;
+enum { EBB__CAPTURE_EVENTS = 500000, EBB__CAPTURE_SECONDS = 600 };
+
 /* It lives until the region of the server runs its finalizers; no request does by then. */
 struct ebb__dashboard {
     const ebb_allocator *allocator;
@@ -108,8 +122,9 @@ struct ebb__dashboard {
     uint64_t requests, refused[EBB__REFUSALS];
     uint64_t asked;      /* when /readyz last asked the store; 0: never */
     ebb_status answered; /* what the store said; EBB_PENDING: nothing yet */
-    uint32_t streams;    /* of events, now */
-    uint64_t shed;       /* streams that were ended because their reader was too slow */
+    ebb__capture capture;
+    uint32_t streams; /* of events, now */
+    uint64_t shed;    /* streams that were ended because their reader was too slow */
     ebb__binding bindings[EBB__ROUTES_MOST];
 };
 
@@ -209,6 +224,9 @@ ebb_status ebb__serve_workflow_request(ebb__ask *a);
 ebb_status ebb__serve_workflow_extend(ebb__ask *a);
 ebb_status ebb__serve_workflow_force(ebb__ask *a);
 ebb_status ebb__serve_region_cancel(ebb__ask *a);
+ebb_status ebb__serve_trace_start(ebb__ask *a);
+ebb_status ebb__serve_trace_stop(ebb__ask *a);
+ebb_status ebb__serve_trace(ebb__ask *a);
 ebb_status ebb__serve_instances(ebb__ask *a);
 ebb_status ebb__serve_instance(ebb__ask *a);
 ebb_status ebb__serve_history(ebb__ask *a);
@@ -226,6 +244,9 @@ ebb_status ebb__serve_machine_stop(ebb__ask *a);
 ebb_status ebb__serve_machine_type(ebb__ask *a);
 ebb_status ebb__serve_programs(ebb__ask *a);
 ebb_status ebb__serve_program_message(ebb__ask *a);
+
+/* Ends a capture, and frees its memory. */
+void ebb__capture_free(ebb_runtime *rt, ebb__dashboard *d);
 
 /* How long an operation of the store may take before its request is answered 504. */
 #define EBB__STORE_PATIENCE (30 * EBB_SECOND)
