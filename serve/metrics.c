@@ -151,14 +151,18 @@ static void say_workflows(ebb__inspect_text *t, const ebb_runtime *rt) {
     }
 }
 
-static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+bool ebb__worker_stats(const ebb__ask *a, ebb_worker_stats *out) {
     ebb_region_state state;
-    ebb_worker_stats stats;
-    if (a->dash->worker == NULL) return;
+    if (a->dash->worker == NULL) return false;
     ebb_status st = ebb_region_state_of(a->cx, a->dash->worker_region, &state);
-    if (st != EBB_OK || state == EBB_REGION_CLOSED) return; /* it is freed */
-    ebb_worker_stats_of(a->dash->worker, &stats);
-    SAY_ROWS(t, worker_rows, &stats);
+    if (st != EBB_OK || state == EBB_REGION_CLOSED) return false; /* it is freed */
+    ebb_worker_stats_of(a->dash->worker, out);
+    return true;
+}
+
+static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_worker_stats stats;
+    if (ebb__worker_stats(a, &stats)) SAY_ROWS(t, worker_rows, &stats);
 }
 
 static void say_dashboard(ebb__inspect_text *t, const ebb__ask *a) {
