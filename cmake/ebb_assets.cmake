@@ -24,10 +24,12 @@ foreach(name
         dashboard/instances
         dashboard/keys
         dashboard/main
+        dashboard/model
         dashboard/overview
         dashboard/rows
         dashboard/tree
-        playground/element)
+        playground/element
+        playground/tide)
     ebb_asset(web/${name}.js "text/javascript; charset=utf-8")
 endforeach()
 file(WRITE ${EBB_ASSETS_DIR}/assets.tmp

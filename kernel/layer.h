@@ -453,6 +453,13 @@ typedef struct ebb__poll_time {
 ebb_status ebb__poll_times_on(ebb_runtime *rt, uint64_t for_ns);
 /* All polls since *since, and the longest of them. False: they are not measured. */
 bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *all, ebb__poll_time *longest);
+/* How many of them took how long, by ebb__time_class. NULL: they are not measured. */
+enum { EBB__POLL_TIMES = 32 };
+const uint64_t *ebb__poll_times_by_length(const ebb_runtime *rt);
+/* The least i for which a time is less than 2^i ns, at most 31. */
+static inline uint32_t ebb__time_class(uint64_t ns) {
+    return ns >> 30 != 0 ? EBB__POLL_TIMES - 1 : ns == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)ns);
+}
 /* False: not measured, or tasks with longer polls have its place in the table. */
 bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out);
 /* The tasks whose polls took longest in all, at most `most` > 0, the longest first. Returns their number. */

@@ -73,11 +73,47 @@ ebb_status ebb__serve_ready(ebb__ask *a) {
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
-void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
+static void begin(const ebb__ask *a, ebb__inspect_text *t) {
     *t = text_of(a);
     ebb__inspect_say(t, "{\"ebb_inspect\":1,\"pid\":%ld,\"version\":", (long)getpid());
     ebb__inspect_string(t, ebb_version());
     ebb__inspect_say(t, ",\"loops\":[");
+}
+
+static void say_http(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_http_server_stats s;
+    ebb_http_server_stats_of(a->dash->server, &s);
+    ebb__inspect_say(t,
+                     ",\"http\":{\"connections\":%" PRIu32 ",\"exchanges\":%" PRIu32 ",\"requests\":%" PRIu64
+                     ",\"answered_5xx\":%" PRIu64 ",\"times\":",
+                     s.connections, s.exchanges, s.requests, s.answered[5]);
+    ebb__inspect_times(t, s.latency);
+    ebb__inspect_say(t, "}");
+}
+
+static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_worker_stats s;
+    if (!ebb__worker_stats(a, &s)) return;
+    ebb__inspect_say(t,
+                     ",\"worker\":{\"turns\":%" PRIu64 ",\"completed\":%" PRIu64 ",\"failed\":%" PRIu64
+                     ",\"cancelled\":%" PRIu64 ",\"hot\":%" PRIu32 ",\"running\":%" PRIu32
+                     ",\"cancel_times\":",
+                     s.turns, s.completed, s.failed, s.cancelled, s.hot, s.running);
+    ebb__inspect_times(t, s.cancel_latency);
+    ebb__inspect_say(t, "}");
+}
+
+void ebb__live_numbers(const ebb__ask *a, ebb__inspect_text *t) {
+    begin(a, t);
+    ebb__inspect_say(t, "{");
+    ebb__inspect_numbers(t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
+    say_http(t, a);
+    say_worker(t, a);
+    ebb__inspect_say(t, "}]}");
+}
+
+void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
+    begin(a, t);
     ebb__inspect_loop(t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
     ebb__inspect_say(t, "]}");
 }

@@ -169,14 +169,18 @@ static void say_workflows(ebb__inspect_text *t, const ebb_runtime *rt) {
     }
 }
 
-static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+bool ebb__worker_stats(const ebb__ask *a, ebb_worker_stats *out) {
     ebb_region_state state;
-    ebb_worker_stats stats;
-    if (a->dash->worker == NULL) return;
+    if (a->dash->worker == NULL) return false;
     ebb_status st = ebb_region_state_of(a->cx, a->dash->worker_region, &state);
-    if (st != EBB_OK || state == EBB_REGION_CLOSED) return; /* it is freed */
-    ebb_worker_stats_of(a->dash->worker, &stats);
-    SAY_ROWS(t, worker_rows, &stats);
+    if (st != EBB_OK || state == EBB_REGION_CLOSED) return false; /* it is freed */
+    ebb_worker_stats_of(a->dash->worker, out);
+    return true;
+}
+
+static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_worker_stats stats;
+    if (ebb__worker_stats(a, &stats)) SAY_ROWS(t, worker_rows, &stats);
 }
 
 static void say_dashboard(ebb__inspect_text *t, const ebb__ask *a) {
@@ -248,8 +252,7 @@ ebb_status ebb__serve_http(ebb__ask *a) {
         {"answered_3xx", s.answered[3]},  {"answered_4xx", s.answered[4]}, {"answered_5xx", s.answered[5]},
         {"unanswered", s.answered[0]},    {"cancelled", s.cancelled},      {"refused", s.refused},
         {"rate_limited", s.rate_limited}, {"timed_out", s.timed_out},      {"evicted", s.evicted},
-        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},
-        {"bad_traces", s.bad_traces}};
+        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},      {"bad_traces", s.bad_traces}};
     for (size_t i = 0; i < sizeof counters / sizeof *counters && ok; i++) {
         ok = json_object_set_new(j, counters[i].name, json_integer((json_int_t)counters[i].value)) == 0;
     }

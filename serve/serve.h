@@ -10,7 +10,8 @@
  * page.c        the page and its files, from memory (assets.h)
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
- * events.c      the tree and the instances as server-sent events
+ * events.c      numbers, tree and instances as server-sent events
+ *   tree.c        what one reader has to be told of the tree
  * trace.c       captures of the trace
  * instances.c, instance_change.c   durable instances: reads, changes
  * machines.c, machine_types.c      the machines of the runtime, and the states of their types
@@ -205,6 +206,9 @@ __attribute__((format(printf, 4, 5))) ebb_status
 ebb__answer_refusal(ebb__ask *a, int status, const char *code, const char *format, ...);
 /* Answers with a failure of the API of Ebb. `text` may be NULL or "". EBB_CANCELLED is returned: nobody reads. */
 ebb_status ebb__answer_failure(ebb__ask *a, ebb_status st, const char *text);
+
+/* The counters of the worker. False: there is none, or no more. */
+bool ebb__worker_stats(const ebb__ask *a, ebb_worker_stats *out);
 
 /* ---- handlers --------------------------------------------------------------------------------------------------- */
 

@@ -180,6 +180,8 @@ typedef struct ebb_http_server_stats {
     uint64_t evicted;      /* stalled exchanges that were ended because others needed their place */
     uint64_t bytes_in, bytes_out; /* received, sent */
     uint64_t bad_traces;          /* requests whose traceparent was not valid, and so was ignored */
+    /* Entry i: whole responses that ended less than 2^i ns after their handler had started, and not less than half of that. */
+    uint64_t latency[32];
 } ebb_http_server_stats;
 /* Writes the statistics of the server to *out. */
 void ebb_http_server_stats_of(const ebb_http_server *s, ebb_http_server_stats *out);

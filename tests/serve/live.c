@@ -273,6 +273,24 @@ static void paths_begin_with_the_prefix(void **state) {
     (void)serve_down(state);
 }
 
+/* ---- times --------------------------------------------------------------------------------------------------------- */
+
+static bool three_are_timed(void *world) {
+    ebb_http_server_stats now;
+    uint64_t n = 0;
+    ebb_http_server_stats_of(((serve_world *)world)->server, &now);
+    for (size_t i = 0; i < sizeof now.latency / sizeof *now.latency; i++) n += now.latency[i];
+    return n == 3 && now.answered[2] == 2 && now.answered[4] == 1 && now.latency[0] == 0;
+}
+
+static void each_whole_response_is_timed(void **state) {
+    serve_world *s = *state;
+    assert_int_equal(look(s, "/healthz"), 200);
+    assert_int_equal(look(s, "/healthz"), 200);
+    assert_int_equal(look(s, "/api/v1/instances"), 404);
+    loop_until(s->w, three_are_timed, s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(health_and_readiness_are_answered),
@@ -287,6 +305,7 @@ int main(void) {
         SERVED(a_workflow_that_is_gone_is_not_found),
         SERVED(the_counters_of_the_server_count),
         cmocka_unit_test(paths_begin_with_the_prefix),
+        SERVED(each_whole_response_is_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -36,7 +36,7 @@ function update(row, i) {
 export function instances(place, host) {
     const all = h('button', { type: 'button', id: 'cancel-all' });
     const form = filterForm(all);
-    const { table, scroll } = tableOf('instances', ['Id', 'Orchestration', 'State', 'Status', 'Started', '']);
+    const { body, scroll } = tableOf('instances', ['Id', 'Orchestration', 'State', 'Status', 'Started', '']);
     const more = h('p', { id: 'more', className: 'quiet', hidden: true }, 'There are more: filter them.');
     place.append(h('div', { className: 'panel' }, h('h3', {}, 'Instances'), form, scroll, more));
     let timer;
@@ -50,7 +50,7 @@ export function instances(place, host) {
         clearTimeout(timer);
         const page = await host.ask(`api/v1/instances?${new URLSearchParams({ most: 200, ...filter() })}`);
         more.hidden = page.next === null;
-        showRows(table, page.instances, (i) => i.id, (i) => make(i, host), update);
+        showRows(body, page.instances, (i) => i.id, (i) => make(i, host), update);
     };
     const again = async () => {
         await look().catch((error) => host.say('instances', Promise.reject(error)));

@@ -2,7 +2,12 @@
 import { h } from './element.js';
 
 const OFF = 'ebb-single-keys-off';
-const EVERYWHERE = [['?', 'this list']];
+const EVERYWHERE = [['?', 'this list'], ['Escape', 'take a first press back']];
+const IN_THE_TREE = [
+    ['Up, Down, Page Up, Page Down, Home, End', 'from row to row'],
+    ['Right, Left', 'open and close a region; into it, out of it'],
+    ['Delete', 'cancel the region; a second time does it'],
+];
 
 const isField = (element) => element.matches?.('input, select, textarea, [contenteditable]') ?? false;
 
@@ -12,7 +17,7 @@ export function useKeys(views, go) {
     const single = dialog.querySelector('#single-keys');
     const toViews = views.map((view, i) => [String(i + 1), view.title]);
     const pair = ([key, what]) => h('div', {}, h('dt', {}, key), h('dd', {}, what));
-    dialog.querySelector('dl').append(...[...toViews, ...EVERYWHERE].map(pair));
+    dialog.querySelector('dl').append(...[...toViews, ...EVERYWHERE, ...IN_THE_TREE].map(pair));
     single.checked = localStorage.getItem(OFF) === null;
     single.addEventListener('change', () => {
         if (single.checked) localStorage.removeItem(OFF);

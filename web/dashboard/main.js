@@ -1,8 +1,8 @@
 /* The dashboard of a service: its views, its stream of events, and how what an operator asked for has ended.
  *
  * A view is a module that exports one function, and a line in VIEWS. The function is called when the view is first looked
- * at: `make(place, host)`. `place` is an empty element with the view's heading before it; `host` has `say`, `ask`, `change`
- * and `go`. It returns what the view wants to hear of, each of it optional:
+ * at: `make(place, host)`. `place` is an empty element with the view's heading before it; `host` has `say`, `ask`, `change`,
+ * `go`, and the `model` of regions and tasks. It returns what the view wants to hear of, each of it optional:
  *
  *     shown(rest)    it is looked at; `rest` has the parts of the address after its name: #/instances/order-7 -> ['order-7']
  *     hidden()       something else is
@@ -12,6 +12,7 @@ import { ask, change, events, setToken, takeToken } from './api.js';
 import { h, setAttribute, setText } from './element.js';
 import { instances } from './instances.js';
 import { useKeys } from './keys.js';
+import { Model } from './model.js';
 import { overview } from './overview.js';
 import { age } from './rows.js';
 
@@ -24,6 +25,7 @@ const AGAIN_MS = 1000;
 const said = document.querySelector('#said');
 const token = document.querySelector('#token');
 const main = document.querySelector('#main');
+const model = new Model(); /* of regions and tasks */
 let stream = new AbortController();
 let now; /* the view that is looked at */
 
@@ -46,7 +48,7 @@ function go(name, ...rest) {
     location.hash = `#/${[name, ...rest].map(encodeURIComponent).join('/')}`;
 }
 
-const host = { say, ask, change, go };
+const host = { say, ask, change, go, model };
 
 function makeView(view) {
     const place = h('div', { className: 'place' });
@@ -102,6 +104,7 @@ function showLive(snapshot) {
 
 function hear(name, data) {
     if (name === 'live') showLive(data);
+    if (name === 'tree') model.apply(data, performance.now());
     now.made.on?.[name]?.(data);
 }
 
