@@ -41,3 +41,7 @@ ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_a
 # The daemon, with real stores and a program.
 ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
     $<TARGET_FILE:cli.postgres>)
+# What the commands say that they take, and what is made of it: man pages, completions. It runs no other C than the rest.
+if(NOT EBB_SANITIZED)
+    ebb_python(cli.help cli/help.py ${EBB_CLI})
+endif()

@@ -122,6 +122,14 @@ class Install(unittest.TestCase):
             for place in (SOURCE, self.root):
                 self.assertNotIn(str(place), file.read_text(), file)
 
+    def test_man_pages_and_completions_are_installed(self):
+        for prefix in self.prefixes:
+            page = prefix / "share/man/man1/ebb-serve.1"
+            self.assertIn(f'"ebb {VERSION}"', page.read_text())
+            for name in ("bash-completion/completions/ebb", "zsh/vendor-completions/_ebb",
+                         "fish/vendor_completions.d/ebb.fish"):
+                self.assertTrue((prefix / "share" / name).is_file(), name)
+
     def test_pkg_config_links_the_shared_library(self):
         for prefix in self.prefixes:
             with self.subTest(prefix.name):
