@@ -16,6 +16,7 @@ enum {
  * table of cli/main.c. */
 int ebb__cmd_audit(int argc, char **argv);
 int ebb__cmd_check(int argc, char **argv);
+int ebb__cmd_doctor(int argc, char **argv);
 int ebb__cmd_durable(int argc, char **argv);
 int ebb__cmd_explain(int argc, char **argv);
 int ebb__cmd_files(int argc, char **argv);

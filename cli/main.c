@@ -5,17 +5,29 @@
 #include <errno.h>
 #include <string.h>
 
+/* clang-format off */
 const ebb__command ebb__commands[] = {
-    {&ebb__help_audit, ebb__cmd_audit},       {&ebb__help_check, ebb__cmd_check},
-    {&ebb__help_durable, ebb__cmd_durable},   {&ebb__help_explain, ebb__cmd_explain},
-    {&ebb__help_files, ebb__cmd_files},       {&ebb__help_fixture, ebb__cmd_fixture},
-    {&ebb__help_fmt, ebb__cmd_fmt},           {&ebb__help_help, ebb__cmd_help},
-    {&ebb__help_journal, ebb__cmd_journal},   {&ebb__help_lab, ebb__cmd_lab},
-    {&ebb__help_provider, ebb__cmd_provider}, {&ebb__help_run, ebb__cmd_run},
-    {&ebb__help_serve, ebb__cmd_serve},       {&ebb__help_test, ebb__cmd_test},
-    {&ebb__help_top, ebb__cmd_top},           {&ebb__help_trace, ebb__cmd_trace},
-    {&ebb__help_worker, ebb__cmd_worker},     {0},
+    {&ebb__help_audit, ebb__cmd_audit},
+    {&ebb__help_check, ebb__cmd_check},
+    {&ebb__help_doctor, ebb__cmd_doctor},
+    {&ebb__help_durable, ebb__cmd_durable},
+    {&ebb__help_explain, ebb__cmd_explain},
+    {&ebb__help_files, ebb__cmd_files},
+    {&ebb__help_fixture, ebb__cmd_fixture},
+    {&ebb__help_fmt, ebb__cmd_fmt},
+    {&ebb__help_help, ebb__cmd_help},
+    {&ebb__help_journal, ebb__cmd_journal},
+    {&ebb__help_lab, ebb__cmd_lab},
+    {&ebb__help_provider, ebb__cmd_provider},
+    {&ebb__help_run, ebb__cmd_run},
+    {&ebb__help_serve, ebb__cmd_serve},
+    {&ebb__help_test, ebb__cmd_test},
+    {&ebb__help_top, ebb__cmd_top},
+    {&ebb__help_trace, ebb__cmd_trace},
+    {&ebb__help_worker, ebb__cmd_worker},
+    {0},
 };
+/* clang-format on */
 
 static int run(int argc, char **argv) {
     if (argc < 2) {

@@ -45,3 +45,5 @@ ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app
 if(NOT EBB_SANITIZED)
     ebb_python(cli.help cli/help.py ${EBB_CLI})
 endif()
+# What is fit for a service and what is not: limits, rights, addresses, stores, a PostgreSQL server of its own.
+ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
