@@ -23,6 +23,7 @@ int ebb__cmd_files(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
 int ebb__cmd_fmt(int argc, char **argv);
 int ebb__cmd_help(int argc, char **argv);
+int ebb__cmd_init(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_provider(int argc, char **argv);

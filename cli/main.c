@@ -16,6 +16,7 @@ const ebb__command ebb__commands[] = {
     {&ebb__help_fixture, ebb__cmd_fixture},
     {&ebb__help_fmt, ebb__cmd_fmt},
     {&ebb__help_help, ebb__cmd_help},
+    {&ebb__help_init, ebb__cmd_init},
     {&ebb__help_journal, ebb__cmd_journal},
     {&ebb__help_lab, ebb__cmd_lab},
     {&ebb__help_provider, ebb__cmd_provider},

@@ -47,3 +47,5 @@ if(NOT EBB_SANITIZED)
 endif()
 # What is fit for a service and what is not: limits, rights, addresses, stores, a PostgreSQL server of its own.
 ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
+# Projects that ebb init writes, and what it refuses.
+ebb_python(cli.init cli/init.py ${EBB_CLI})
