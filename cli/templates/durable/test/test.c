@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/app.h"
+#include "app.h"
 
 typedef struct answers {
     const char *fails; /* the activity that fails for good */

@@ -5,7 +5,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "../src/service.h"
+#include "service.h"
 
 static int service_main(int argc, char **argv) {
     ebb_address address = {"10.0.0.1", 80};
