@@ -50,3 +50,11 @@ foreach(name cli.shop cli.shop.soak)
 endforeach()
 set_tests_properties(cli.shop.soak PROPERTIES ENVIRONMENT EBB_SHOP_SOAK=1)
 ebb_soak(cli.shop.soak)
+# What the commands say that they take, and what is made of it: man pages, completions. It runs no other C than the rest.
+if(NOT EBB_SANITIZED)
+    ebb_python(cli.help cli/help.py ${EBB_CLI})
+endif()
+# What is fit for a service and what is not: limits, rights, addresses, stores, a PostgreSQL server of its own.
+ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
+# Projects that ebb init writes, and what it refuses.
+ebb_python(cli.init cli/init.py ${EBB_CLI})
