@@ -9,8 +9,9 @@ asks what the page asks. examples/web is asked as often, in turns with it. Then 
 say nothing. Held is, or the exit status is 1:
 
     p99         at most 10 times that of examples/web
-    memory      the resident set of the last turn at most a tenth above that of the second
-    idle        with all those connections a request is answered
+    memory      the resident set after the last turn at most 24 MB above that after the first: the page caches of SQLite fill
+                up, 16 MB of the writer's and 2 of each reader's
+    idle        with all those connections a request is answered, perhaps after some that are refused by 503
 """
 import argparse
 import contextlib
@@ -26,6 +27,7 @@ import sys
 import tempfile
 import threading
 import time
+import urllib.error
 import urllib.request
 from pathlib import Path
 
@@ -33,7 +35,7 @@ ROUNDS = 6
 ORDERS_PER_SECOND = 20
 CLIENTS = 10
 PATIENCE_S = 60
-P99_TIMES, GROWTH = 10, 1.10
+P99_TIMES, GROWTH = 10, 24e6
 
 
 def get(url, body=None):
@@ -129,7 +131,11 @@ def idle(port, url, most):
             refused += 1
             if refused > 20:  # those that are there wait to be accepted
                 break
-    answered = get(url)["id"] != ""
+    answered, end = False, time.monotonic() + PATIENCE_S
+    while not answered and time.monotonic() < end:  # 503, until the connections have been idle for a second
+        with contextlib.suppress(urllib.error.HTTPError):
+            answered = get(url)["id"] != ""
+        time.sleep(0.2)
     print("idle   %7d connections, %d not let in; %s" % (len(opened), refused, "answered" if answered else "NOT answered"))
     for s in opened:
         s.close()
@@ -163,11 +169,11 @@ def main():
         dashboard.open = False
         ended = shop.stop()
         web.stop()
-    growth = resident[-1] / resident[1]
+    growth = resident[-1] - resident[0]
     held = {"p99": of_serve <= P99_TIMES * of_web, "memory": growth <= GROWTH, "idle": served, "stopped in order": ended == 0,
             "dashboard": dashboard.events > 0}
-    print("p99 %.2f ms, of examples/web %.2f: %.1f times; resident %.1f MB, then %.1f: %.2f times; %d events; exit %d" %
-          (of_serve, of_web, of_serve / of_web, resident[1] / 1e6, resident[-1] / 1e6, growth, dashboard.events, ended))
+    print("p99 %.2f ms, of examples/web %.2f: %.1f times; resident %s MB; %d events; exit %d" %
+          (of_serve, of_web, of_serve / of_web, ", ".join("%.1f" % (r / 1e6) for r in resident), dashboard.events, ended))
     print("held" if all(held.values()) else "NOT held: " + ", ".join(k for k, v in held.items() if not v))
     return 0 if all(held.values()) else 1
 

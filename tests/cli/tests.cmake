@@ -47,3 +47,7 @@ foreach(name cli.shop cli.shop.soak)
 endforeach()
 set_tests_properties(cli.shop.soak PROPERTIES ENVIRONMENT EBB_SHOP_SOAK=1)
 ebb_soak(cli.shop.soak)
+# 2,000 requests a second for a minute with the dashboard open, beside examples/web; then 10,000 idle connections.
+ebb_run(cli.serve_load.soak Python3::Interpreter bench/serve/run.py ${CMAKE_BINARY_DIR})
+ebb_clock(cli.serve_load.soak)
+ebb_soak(cli.serve_load.soak)
