@@ -75,9 +75,7 @@ ebb_status ebb__app_serve(ebb_cx *cx, const char *path, ebb_app_http_fn fn, ebb_
 
 bool ebb__app_is_command(const char *text) {
     const char *equals = strchr(text, '=');
-    if (equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID) return true;
-    ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", text);
-    return false;
+    return equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID;
 }
 
 ebb_status ebb__app_command(ebb_worker *w, const char *text) {

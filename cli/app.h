@@ -21,7 +21,7 @@ ebb_app_http_fn ebb__app_load_http(const char *path);
 ebb_status ebb__app_serve(ebb_cx *cx, const char *path, ebb_app_http_fn fn, ebb_address *address,
                           ebb_store *store);
 
-/* Whether a text is "NAME=COMMAND". False: an error was printed. */
+/* Whether a text is "NAME=COMMAND". */
 bool ebb__app_is_command(const char *text);
 /* Registers such a shell command as an activity. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_command(ebb_worker *w, const char *text);

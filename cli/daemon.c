@@ -19,13 +19,14 @@
 #include "cli/cli.h"
 
 static const char usage[] =
-    "usage: ebb serve [--listen ADDRESS:PORT] [--store URL] [--load FILE] [--activity NAME=COMMAND]...\n"
-    "                 [--dir DIR] [--host NAME]... [--app-listen ADDRESS:PORT]\n"
+    "usage: ebb serve [--config FILE] [--listen ADDRESS:PORT] [--store URL] [--load FILE]\n"
+    "                 [--activity NAME=COMMAND]... [--dir DIR] [--host NAME]... [--app-listen ADDRESS:PORT]\n"
     "\n"
     "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
     "metrics\n"
     "(docs/serve.md). With --load or --activity it runs instances too, as `ebb worker` does.\n"
     "\n"
+    "--config    a file with options as lines, 'listen = 127.0.0.1:7070'; those of the command line win\n"
     "--listen    127.0.0.1:7070 by default; port 0 takes a free one. On an address that is not a loopback "
     "address\n"
     "            every request needs the token\n"
@@ -97,14 +98,15 @@ bool ebb__daemon_prepare(ebb__daemon *d) {
 
 static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d) {
     ebb_worker *w = NULL;
-    if (d->app == NULL && d->activities_n == 0) return EBB_OK;
+    if (d->app == NULL && d->activities.n == 0) return EBB_OK;
     ebb_status st = ebb_worker_open(cx, d->open_store, NULL, &w);
     if (st != EBB_OK) {
         ebb__durable_print_error("the worker can't be opened", st);
         return st;
     }
     if (d->app != NULL) st = ebb__app_register(cx, w, d->load, d->app);
-    for (size_t i = 0; i < d->activities_n && st == EBB_OK; i++) st = ebb__app_command(w, d->activities[i]);
+    for (size_t i = 0; i < d->activities.n && st == EBB_OK; i++)
+        st = ebb__app_command(w, d->activities.at[i]);
     if (st != EBB_OK) return st;
     st = ebb_worker_begin(w);
     if (st != EBB_OK) ebb__durable_print_error("the worker can't begin", st);
@@ -120,8 +122,11 @@ static ebb_status listen_at(ebb_cx *cx, ebb__daemon *d, ebb_http_server **out) {
 }
 
 static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server) {
-    const ebb_dashboard_opts opts = {
-        .prefix = "", .token_file = d->token, .hosts = d->hosts, .store = d->open_store, .worker = d->worker};
+    const ebb_dashboard_opts opts = {.prefix = "",
+                                     .token_file = d->token,
+                                     .hosts = d->hosts.at,
+                                     .store = d->open_store,
+                                     .worker = d->worker};
     ebb_status st = ebb_dashboard_mount(cx, server, &opts);
     const char *text = ebb_dashboard_error();
     if (st != EBB_OK) ebb__cli_error("%s", text[0] != 0 ? text : ebb_status_text(st));
@@ -134,16 +139,19 @@ static ebb_status open_app(ebb_cx *cx, ebb__daemon *d) {
     return ebb__app_serve(cx, d->load, d->app_http, &d->app_address, d->open_store);
 }
 
-static void print_address(const char *before, const ebb_address *at) {
+static void print_address(char url[96], const char *before, const ebb_address *at) {
     const bool v6 = strchr(at->ip, ':') != NULL;
-    printf("%shttp://%s%s%s:%u/\n", before, v6 ? "[" : "", at->ip, v6 ? "]" : "", at->port);
+    (void)snprintf(url, 96, "http://%s%s%s:%u/", v6 ? "[" : "", at->ip, v6 ? "]" : "", at->port);
+    printf("%s%s\n", before, url);
 }
 
-static void print_begun(const ebb__daemon *d) {
-    print_address("", &d->address);
+static void begin(ebb__daemon *d) {
+    char url[96], app[96];
+    print_address(url, "", &d->address);
     printf("token: %s\n", d->token);
-    if (d->app_http != NULL) print_address("application: ", &d->app_address);
+    if (d->app_http != NULL) print_address(app, "application: ", &d->app_address);
     (void)fflush(stdout); /* main reports a failure of stdout */
+    ebb__cli_service_begin(&d->run, url);
 }
 
 /* A fiber in the operators' region: the server that it starts lives there too. */
@@ -152,8 +160,7 @@ static ebb_status serve_operators(ebb_cx *cx, void *arg) {
     ebb_http_server *server;
     ebb_status st = listen_at(cx, d, &server);
     if (st == EBB_OK) st = mount(cx, d, server);
-    d->begun = st == EBB_OK;
-    if (d->begun) print_begun(d);
+    if (st == EBB_OK) begin(d);
     return st;
 }
 
@@ -179,9 +186,10 @@ static int run_with(ebb__daemon *d, ebb_audit *audit) {
     ebb_service_opts opts = {
         .loop.runtime.allocator = ebb__cli_allocator(), .report = &report, .inspect = ""};
     opts.shutdown.audit = audit;
-    const int code = ebb_service_run(&opts, serve, d);
-    if (!d->begun && report.state == 0) ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
-    return d->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
+    const int code = ebb__cli_service_run(&d->run, &opts, serve, d);
+    if (!d->run.begun && report.state == 0)
+        ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
+    return d->run.begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
 }
 
 static int run(ebb__daemon *d) {

@@ -75,10 +75,8 @@ bool ebb__dispatcher_waits_for_units(const ebb_machines *ms) {
     return false;
 }
 
-void ebb__dispatcher_unit_closed(ebb_runtime *rt) {
-    const ebb__machine_layer *layer = ebb__layer_record(rt, EBB__MACHINE_SLOT);
-    if (layer->ms != NULL && layer->ms->cx != NULL && ebb_stopping(layer->ms->cx))
-        ebb__dispatcher_wake(layer->ms);
+void ebb__dispatcher_unit_closed(ebb_machines *ms) {
+    if (ebb_stopping(ms->cx)) ebb__dispatcher_wake(ms);
 }
 
 /* Turns the mailbox into dead letters, but for answers, and ends the machine's own requests. */

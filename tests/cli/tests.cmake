@@ -38,6 +38,9 @@ ebb_program(cli.postgres ebb ${dir}/programs/postgres.c)
 target_include_directories(cli.postgres PRIVATE ${PROJECT_SOURCE_DIR})
 ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_other>
     $<TARGET_FILE:cli.app_empty> $<TARGET_FILE:cli.postgres>)
+# What services show when they stop, in a terminal and to systemd, and the unit file.
+ebb_python(cli.services cli/services.py ${EBB_CLI} $<TARGET_FILE:example_durable_app>
+    ${PROJECT_SOURCE_DIR}/share/ebb.service)
 # The daemon, with real stores and a program.
 ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
     $<TARGET_FILE:cli.postgres>)

@@ -71,9 +71,11 @@ ebb_web_tree(playground node --test web/playground/test/page.test.js)
 # Its source, edited with real keys, and axe, which npm installs into build/npm when it is first asked to.
 ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 
-# The dashboard, in Chromium, served by `ebb serve` with a program and a store.
+# The dashboard, in Chromium, served by `ebb serve` with a program and a store; its tree, by a service of tests/serve.
 ebb_web_tree(dashboard node --test web/dashboard/test/dashboard.test.js)
-set_property(TEST web.dashboard APPEND PROPERTY ENVIRONMENT "EBB_APP=$<TARGET_FILE:example_durable_app>")
+ebb_web_tree(dashboard_tree node --test web/dashboard/test/tree.test.js)
+set_property(TEST web.dashboard web.dashboard_tree APPEND PROPERTY ENVIRONMENT
+    "EBB_APP=$<TARGET_FILE:example_durable_app>" "EBB_HARBOUR=$<TARGET_FILE:harbour>")
 
 # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that nobody
 # chose in the soak.

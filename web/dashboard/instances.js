@@ -1,20 +1,20 @@
 /* Durable instances: a page of those that match, and what may be asked of them. */
-import { change } from './api.js';
-import { setText } from './element.js';
-import { emptyRow, rowButton, showRows, showState } from './rows.js';
+import { h, setText } from './element.js';
+import { emptyRow, rowButton, showRows, showState, tableOf } from './rows.js';
 
-const table = document.querySelector('#instances');
-const form = document.querySelector('#filter');
-const all = document.querySelector('#cancel-all');
+const EVERY_MS = 1000;
+const STATES = ['Running', 'Suspended', 'Completed', 'Failed', 'Cancelled', 'Terminated'];
 
-/** What the form says, without what is left empty. */
-function filter() {
-    return Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ''));
+function filterForm(all) {
+    const field = (label, name) => h('label', {}, label, ' ',
+        h('input', { name, autocomplete: 'off', spellcheck: false, maxLength: 255 }));
+    return h('form', { id: 'filter' }, field('Id begins with', 'prefix'), field('Name', 'name'),
+        h('label', {}, 'State ', h('select', { name: 'state' }, h('option', { value: '' }, 'any'),
+            ...STATES.map((s) => h('option', {}, s)))),
+        h('button', { type: 'submit' }, 'Filter'), all);
 }
 
-export const query = () => new URLSearchParams({ most: 200, ...filter() });
-
-function make(i, say) {
+function make(i, { say, change }) {
     const row = emptyRow(5);
     const path = `api/v1/instances/${encodeURIComponent(i.id)}`;
     row.cells[5].append(rowButton('Cancel', i.id, () => say(`cancel of ${i.id}`, change(`${path}/cancel`))));
@@ -33,39 +33,52 @@ function update(row, i) {
     row.cells[5].firstElementChild.hidden = i.ended !== 0;
 }
 
-export function showInstances(page, say) {
-    document.querySelector('#durable').hidden = false;
-    document.querySelector('#more').hidden = page.next === null;
-    showRows(table, page.instances, (i) => i.id, (i) => make(i, say), update);
-}
+export function instances(place, host) {
+    const all = h('button', { type: 'button', id: 'cancel-all' });
+    const form = filterForm(all);
+    const { body, scroll } = tableOf('instances', ['Id', 'Orchestration', 'State', 'Status', 'Started', '']);
+    const more = h('p', { id: 'more', className: 'quiet', hidden: true }, 'There are more: filter them.');
+    place.append(h('div', { className: 'panel' }, h('h3', {}, 'Instances'), form, scroll, more));
+    let timer;
 
-function disarm() {
-    delete all.dataset.armed;
-    setText(all, 'Cancel all that match');
-}
+    const filter = () => Object.fromEntries([...new FormData(form)].filter(([, value]) => value !== ''));
+    const disarm = () => {
+        delete all.dataset.armed;
+        setText(all, 'Cancel all that match');
+    };
+    const look = async () => {
+        clearTimeout(timer);
+        const page = await host.ask(`api/v1/instances?${new URLSearchParams({ most: 200, ...filter() })}`);
+        more.hidden = page.next === null;
+        showRows(body, page.instances, (i) => i.id, (i) => make(i, host), update);
+    };
+    const again = async () => {
+        await look().catch((error) => host.say('instances', Promise.reject(error)));
+        clearTimeout(timer);
+        if (!place.parentElement.hidden) timer = setTimeout(again, EVERY_MS);
+    };
+    /* Says first how many that would be. */
+    const cancelAll = async () => {
+        const of = filter();
+        const body = Object.keys(of).length === 0 ? { all: true } : of;
+        const armed = all.dataset.armed === JSON.stringify(body);
+        const { cancelled } = await host.change('api/v1/cancel', armed ? body : { ...body, dry_run: true });
+        if (armed) {
+            disarm();
+            return `${cancelled} are asked to cancel`;
+        }
+        all.dataset.armed = JSON.stringify(body);
+        setText(all, `Cancel ${cancelled} instances: sure?`);
+        return `${cancelled} match`;
+    };
 
-/** Says first how many that would be. */
-async function cancelAll() {
-    const of = filter();
-    const body = Object.keys(of).length === 0 ? { all: true } : of;
-    if (all.dataset.armed === JSON.stringify(body)) {
-        disarm();
-        const { cancelled } = await change('api/v1/cancel', body);
-        return `${cancelled} are asked to cancel`;
-    }
-    const { cancelled } = await change('api/v1/cancel', { ...body, dry_run: true });
-    all.dataset.armed = JSON.stringify(body);
-    setText(all, `Cancel ${cancelled} instances: sure?`);
-    return `${cancelled} match`;
-}
-
-/** `again` is called when the filter has changed. */
-export function useInstances(say, again) {
+    disarm();
     form.addEventListener('submit', (event) => {
         event.preventDefault();
         disarm();
         again();
     });
     form.addEventListener('input', disarm);
-    all.addEventListener('click', () => say('cancel of all that match', cancelAll()));
+    all.addEventListener('click', () => host.say('cancel of all that match', cancelAll()));
+    return { shown: again, hidden: () => clearTimeout(timer) };
 }
