@@ -278,7 +278,7 @@ ebb_status ebb__serve_workflow_audit(ebb__ask *a) {
     ebb_workflow id;
     ebb__wf *wf = NULL;
     ebb_status st;
-    if (!take_id(a, "workflow", &id.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &id.id, &st)) return st;
     st = ebb__wf_find(a->cx, id, &wf);
     if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
     if (wf->audit == NULL || wf->audit->fd < 0)
