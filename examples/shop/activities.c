@@ -29,8 +29,7 @@ static bool is_at_slow_bank(ebb_blob in) {
 
 static ebb_status reserve(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) {
     const ebb_failure none = {.code = "out_of_stock", .message = "the shelf is empty", .final = true};
-    const bool is_there = draw(a, 50) != 0;
-    (void)in;
+    const bool is_there = is_at_slow_bank(in) || draw(a, 50) != 0;
     (void)out;
     ebb_status st = work(cx, a, 5, 30);
     if (st != EBB_OK) return st;

@@ -6,7 +6,6 @@ usage: shop.py EBB SHOP POSTGRES [CLASS[.TEST]...]
 With EBB_SOAK_SECONDS in EBB_SHOP_SOAK=1 the kills go on for as long, also on PostgreSQL.
 """
 import collections
-import contextlib
 import http.client
 import json
 import os
@@ -47,6 +46,7 @@ class Service:
     """`ebb serve` with the shop, or whatever starts it and prints the three addresses."""
 
     def __init__(self, where, *args, command=None, load=0):
+        self.is_script = command is not None
         command = command or [EBB, "serve", "--load", SHOP, "--listen", "127.0.0.1:0", "--app-listen", "127.0.0.1:0"]
         self.process = subprocess.Popen([*command, *args], cwd=where, text=True, stdout=subprocess.PIPE,
                                         stderr=subprocess.PIPE, env={**os.environ, "EBB_SHOP_LOAD": str(load)},
@@ -64,14 +64,14 @@ class Service:
         return ask(self.port, method, path, body, {"authorization": "Bearer " + self.token})
 
     def stop(self, sig=signal.SIGTERM):
-        self.process.send_signal(sig)
+        os.killpg(self.process.pid, sig)  # as a terminal does
         said, errors = self.process.communicate(timeout=PATIENCE_S)
         return self.process.returncode, said, errors
 
     def kill(self):
-        with contextlib.suppress(ProcessLookupError):
-            os.killpg(self.process.pid, signal.SIGKILL)  # what a script has started, too
-        self.process.communicate()
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGTERM if self.is_script else signal.SIGKILL)
+        self.process.communicate(timeout=PATIENCE_S)
 
 
 class Crowd:
@@ -361,7 +361,7 @@ class Run(WithServices):
         self.assertEqual(status, OK)
         self.assertRegex(errors, r"run: port 70\d\d is taken|can't listen on")
         self.assertIn("run: ./.ebb can't be used: its data is in ", errors)
-        self.assertEqual(s.stop()[0], OK)
+        self.assertEqual(s.stop(signal.SIGINT)[0], OK)
 
 
 if __name__ == "__main__":

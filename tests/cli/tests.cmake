@@ -58,3 +58,7 @@ endif()
 ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
 # Projects that ebb init writes, and what it refuses.
 ebb_python(cli.init cli/init.py ${EBB_CLI})
+# 2,000 requests a second for a minute with the dashboard open, beside examples/web; then 10,000 idle connections.
+ebb_run(cli.serve_load.soak Python3::Interpreter bench/serve/run.py ${CMAKE_BINARY_DIR})
+ebb_clock(cli.serve_load.soak)
+ebb_soak(cli.serve_load.soak)
