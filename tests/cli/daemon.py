@@ -136,7 +136,7 @@ class Serves(WithDaemons):
         self.assertEqual(other.stop()[0], OK)
 
     def test_a_directory_may_have_any_name(self):
-        for name in "a?b=c", "a#b", "100%41", "?" * 200:
+        for name in "a?b=c#d%41", "?" * 200:
             d = self.daemon("--dir", name)
             self.start(d, "one")
             self.assertEqual(d.stop(), (OK, "", ""))
