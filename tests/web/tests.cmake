@@ -74,6 +74,7 @@ ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 # The dashboard, in Chromium, served by `ebb serve` with a program and a store; its tree, by a service of tests/serve.
 ebb_web_tree(dashboard node --test web/dashboard/test/dashboard.test.js)
 ebb_web_tree(dashboard_tree node --test web/dashboard/test/tree.test.js)
+ebb_web_tree(dashboard_series node --test web/dashboard/test/series.test.js)
 set_property(TEST web.dashboard web.dashboard_tree APPEND PROPERTY ENVIRONMENT
     "EBB_APP=$<TARGET_FILE:example_durable_app>" "EBB_HARBOUR=$<TARGET_FILE:harbour>")
 
