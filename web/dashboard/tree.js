@@ -12,6 +12,7 @@ const OVER = 4; /* rows above and below those that can be seen */
 const AXIS = 24; /* px of the tide above the first row */
 const FRAME_MS = 30;
 const CALM_MS = 1000;
+const FRAMES = 500;
 
 const countOf = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
@@ -86,7 +87,7 @@ export class TreeView {
     #runs = false;
     #written = -1; /* when the rows were written last */
     #calm = matchMedia('(prefers-reduced-motion: reduce)');
-    frames = { count: 0, worst: 0 };
+    frames = []; /* how long the last of them took, ms */
 
     constructor(model, host) {
         this.#model = model;
@@ -147,8 +148,8 @@ export class TreeView {
             this.#drawn = clock;
             this.scrolled = scrolled;
             this.#render(began);
-            this.frames.count += 1;
-            this.frames.worst = Math.max(this.frames.worst, performance.now() - began);
+            this.frames.push(performance.now() - began);
+            if (this.frames.length > FRAMES) this.frames.shift();
         }
         if (this.#calm.matches) setTimeout(() => this.#ask(), CALM_MS / 4);
         else this.#ask();

@@ -19,7 +19,7 @@ after(async () => {
     await daemon?.end();
 });
 
-describe('instances', () => {
+describe('instances', { concurrency: true }, () => {
     it('come, are cancelled, and go', () => onPage(async (page) => {
         await daemon.start('order-7');
         await says(page, row('instances', 'order-7'), 'waits for the hurry of its buyer');
@@ -58,7 +58,7 @@ describe('instances', () => {
     }, { hash: '', view: 'instances', quiet: false }));
 });
 
-describe('a list of instances', () => {
+describe('a list of instances', { concurrency: true }, () => {
     it('has pages', () => onPage(async (page) => {
         await Promise.all(Array.from({ length: 60 }, (_, i) => daemon.start(`page-${String(i).padStart(2, '0')}`)));
         await write(page, '[name="prefix"]', 'page-');
@@ -88,7 +88,7 @@ describe('a list of instances', () => {
     }, { view: 'instances' }));
 });
 
-describe('one instance', () => {
+describe('one instance', { concurrency: true }, () => {
     const verb = (n) => `#verbs button:nth-of-type(${n})`;
 
     it('has its history, and gets a signal whose body is JSON', async () => {

@@ -37,7 +37,7 @@ after(async () => {
     await harbour?.end();
 });
 
-describe('the tree', () => {
+describe('the tree', { concurrency: true }, () => {
     it('has the regions and the tasks with what they wait for', withHarbour(async (page) => {
         await says(page, '#tree', 'waits for accept begun at http/server.c');
         await says(page, '#service', `process ${harbour.process.pid}`);
