@@ -11,7 +11,7 @@ const LEFT = 150;
 const WIDTH = 900;
 const BEGIN = { activity_scheduled: 'activity', timer_created: 'timer', child_started: 'child', event_awaited: 'event' };
 const END = { activity_completed: 'Completed', activity_failed: 'Failed', timer_fired: 'Completed', child_completed: 'Completed',
-    child_failed: 'Failed', step_cancelled: 'Cancelled', event_taken: 'Completed' };
+    child_failed: 'Failed', step_cancelled: 'Cancelled', event_taken: 'Completed', signalled: 'Completed' };
 const SVG = 'http://www.w3.org/2000/svg';
 
 function s(tag, attributes, ...children) {
@@ -29,7 +29,7 @@ export function stepsOf(events) {
         if (what !== undefined) steps.set(number, { number, what, name: event.name ?? event.id ?? what, from: at });
         const how = END[kind];
         if (how === undefined) continue;
-        const step = kind === 'event_taken'
+        const step = kind === 'event_taken' || kind === 'signalled'
             ? [...steps.values()].find((one) => one.what === 'event' && one.name === event.name && one.to === undefined)
             : steps.get(event.step);
         if (step !== undefined && step.to === undefined) Object.assign(step, { to: at, how });

@@ -25,12 +25,12 @@ function regionFacts(node, now) {
     return [
         [tasks > 0 ? countOf(tasks, 'task') : '', children > 0 ? countOf(children, 'region') : ''].filter(Boolean).join(', ') || 'empty',
         request === undefined ? '' : `${request}${message ? ` "${message}"` : ''}`,
-        left === undefined || !node.live ? '' : `${age(Math.max(0, Math.round(left - (now - node.heard))))} left`,
+        left === undefined || node.gone ? '' : `${age(Math.max(0, Math.round(left - (now - node.heard))))} left`,
     ];
 }
 
 function factsOf(node, now) {
-    if (!node.live) return node.status;
+    if (node.gone) return node.status;
     const facts = node.what === 'task' ? taskFacts(node.told) : regionFacts(node, now);
     if (node.told.age_ms !== undefined) facts.push(age(Math.round(now - node.from)));
     return facts.filter(Boolean).join(' · ');
@@ -71,7 +71,7 @@ class Row {
         setAttribute(element, 'aria-expanded', node.children.length === 0 ? undefined : isOpen);
         setAttribute(element, 'aria-selected', selected);
         setVariable(element, '--at', String(index));
-        if (this.cancel !== undefined) this.cancel.hidden = !node.live || node.parent === undefined;
+        if (this.cancel !== undefined) this.cancel.hidden = node.gone || node.parent === undefined;
     }
 }
 
