@@ -162,14 +162,14 @@ ebb_future *ebb_instance_history_site(ebb_cx *cx, ebb_store *s, const char *id, 
                                       const char *site) {
     ebb_history_opts o;
     ebb_status st = ebb__client_check_id(id);
-    if (st == EBB_OK) st = EBB__OPTS_COPY(&o, opts);
+    if (st == EBB_OK) st = EBB__DURABLE_OPTS(&o, opts);
     reading *r = st == EBB_OK ? ebb__client_op_new(s, sizeof *r) : NULL;
-    if (r == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (r == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     r->opts = o;
     r->op.run = run;
     r->op.value = value;
     r->op.id = ebb__client_op_text(&r->op, id);
     if (r->op.id != NULL) return ebb__client_op_begin(cx, r, site);
     ebb__client_op_free(r);
-    return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
 }

@@ -238,6 +238,7 @@ static int start(ebb_http *x) {
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
     ebb__work_step(x, EBB__WORK_STARTS);
     ebb__server_crowd(x->conn->server);
+    if (EBB__UNLIKELY(ebb__fields_may_have(&x->fields, EBB__TRACEPARENT_N))) ebb__exchange_take_trace(x);
     x->task = spawn(cx, x);
     if (ebb_id_status(x->task.id) == EBB_OK) {
         x->started = ebb__now(x->loop->rt);

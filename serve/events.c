@@ -124,6 +124,7 @@ static ebb_status send_all(stream *s, uint64_t span) {
         }
         if (st == EBB_OK && is_live && a->dash->store != NULL) st = send_instances(s);
     } while (st == EBB_OK && wait_until(a, live_at < tree_at ? live_at : tree_at));
+    if (st == EBB_OK) st = send_live(a); /* how it ended */
     return st;
 }
 

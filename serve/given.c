@@ -198,7 +198,7 @@ bool ebb__given_query(ebb__ask *a) {
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 
-static const char *type_of(const json_t *j) {
+const char *ebb__json_type(const json_t *j) {
     static const char *const names[] = {[JSON_OBJECT] = "an object",
                                         [JSON_ARRAY] = "an array",
                                         [JSON_STRING] = "a string",
@@ -227,15 +227,18 @@ static bool take_member(ebb__ask *a, const char *name, const json_t *j) {
     g->is = true;
     switch (r->type) {
     case EBB__JSON: return take_json(a, g, j);
-    case EBB__FLAG: g->flag = json_is_true(j); return json_is_boolean(j) || bad_value(a, r, type_of(j));
+    case EBB__FLAG:
+        g->flag = json_is_true(j);
+        return json_is_boolean(j) || bad_value(a, r, ebb__json_type(j));
     case EBB__NUMBER:
-        if (!json_is_integer(j)) return bad_value(a, r, type_of(j));
+        if (!json_is_integer(j)) return bad_value(a, r, ebb__json_type(j));
         if (json_integer_value(j) < 0) return bad_value(a, r, "less than 0");
         return take_number(a, r, g, (uint64_t)json_integer_value(j));
     case EBB__STATES:
-        return json_is_string(j) ? take_states(a, r, g, json_string_value(j)) : bad_value(a, r, type_of(j));
+        return json_is_string(j) ? take_states(a, r, g, json_string_value(j))
+                                 : bad_value(a, r, ebb__json_type(j));
     case EBB__TEXT:
-        if (!json_is_string(j)) return bad_value(a, r, type_of(j));
+        if (!json_is_string(j)) return bad_value(a, r, ebb__json_type(j));
         return take_text(a, r, g, json_string_value(j), json_string_length(j));
     }
     return false;
@@ -246,7 +249,7 @@ static bool take_object(ebb__ask *a, json_t *object) {
     json_t *j;
     if (!json_is_object(object))
         return ebb__problem_set(a, 400, "malformed_body", "body", "a JSON object", "the body is %s",
-                                type_of(object));
+                                ebb__json_type(object));
     json_object_foreach(object, name, j) {
         if (!take_member(a, name, j)) return false;
     }

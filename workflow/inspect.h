@@ -31,6 +31,8 @@ typedef struct ebb__inspect_text {
     bool failed;
 } ebb__inspect_text;
 __attribute__((format(printf, 2, 3))) void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...);
+/* Bytes as they are. */
+void ebb__inspect_add(ebb__inspect_text *t, const char *at, size_t n);
 /* A JSON string; null for NULL. */
 void ebb__inspect_string(ebb__inspect_text *t, const char *s);
 void ebb__inspect_text_free(ebb__inspect_text *t);

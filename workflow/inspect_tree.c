@@ -42,12 +42,14 @@ void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof piece || !grow(t, (size_t)n + 1)) {
-        t->failed = true;
-        return;
-    }
-    memcpy(t->at + t->n, piece, (size_t)n);
-    t->n += (size_t)n;
+    if (n < 0 || (size_t)n >= sizeof piece) t->failed = true;
+    else ebb__inspect_add(t, piece, (size_t)n);
+}
+
+void ebb__inspect_add(ebb__inspect_text *t, const char *at, size_t n) {
+    if (!grow(t, n + 1)) return;
+    memcpy(t->at + t->n, at, n);
+    t->n += n;
 }
 
 /* Bytes that are not printable ASCII become question marks. */

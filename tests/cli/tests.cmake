@@ -38,6 +38,15 @@ ebb_program(cli.postgres ebb ${dir}/programs/postgres.c)
 target_include_directories(cli.postgres PRIVATE ${PROJECT_SOURCE_DIR})
 ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_other>
     $<TARGET_FILE:cli.app_empty> $<TARGET_FILE:cli.postgres>)
+# What services show when they stop, in a terminal and to systemd, and the unit file.
+ebb_python(cli.services cli/services.py ${EBB_CLI} $<TARGET_FILE:example_durable_app>
+    ${PROJECT_SOURCE_DIR}/share/ebb.service)
 # The daemon, with real stores and a program.
 ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
     $<TARGET_FILE:cli.postgres>)
+# The shop of `make run`, under load: stopped, killed, and two of it on PostgreSQL.
+foreach(name cli.shop cli.shop.soak)
+    ebb_python(${name} cli/shop.py ${EBB_CLI} $<TARGET_FILE:example_shop> $<TARGET_FILE:cli.postgres>)
+endforeach()
+set_tests_properties(cli.shop.soak PROPERTIES ENVIRONMENT EBB_SHOP_SOAK=1)
+ebb_soak(cli.shop.soak)

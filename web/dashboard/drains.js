@@ -8,6 +8,16 @@ const ENDED = ['FINALIZED', 'LEAK_DETECTED'];
 const drains = (w) => w.request !== undefined && !ENDED.includes(w.state);
 const titleOf = (w) => `${w.type}#${w.number}${w.name === '' ? '' : ` ${w.name}`}`;
 
+/** The last lines of a workflow's audit log. */
+async function lastLines(ask, path) {
+    let page = { next: undefined }, lines = [];
+    while (page.next !== null) {
+        page = await ask(`${path}/audit?most=200${page.next === undefined ? '' : `&after=${page.next}`}`);
+        lines = [...lines, ...page.lines].slice(-200);
+    }
+    return lines.map((l) => [l.at, l.event, l.code ?? '', `${l.from} -> ${l.to}`, JSON.stringify(l.evidence)].join('  ')).join('\n');
+}
+
 export class Drains {
     #host;
     #cards = new Map(); /* by id: what was told last, and when */
@@ -38,6 +48,14 @@ export class Drains {
             if (!explained.hidden) say(`explain ${title}`, this.#explain(path, explained).then(() => explained.focus()));
         });
         setAttribute(explain, 'aria-expanded', false);
+        const logged = h('pre', { hidden: true, tabIndex: 0, role: 'group', ariaLabel: `The log of ${title}` });
+        const log = rowButton('Log', title, () => {
+            logged.hidden = !logged.hidden;
+            setAttribute(log, 'aria-expanded', !logged.hidden);
+            if (!logged.hidden)
+                say(`log of ${title}`, lastLines(this.#host.ask, path).then((text) => { setText(logged, text); logged.focus(); }));
+        });
+        setAttribute(log, 'aria-expanded', false);
         const bar = h('span', { className: 'budget', role: 'progressbar', ariaLabel: `budget of ${title}`, 'aria-valuemin': '0', 'aria-valuemax': '100' });
         return h('li', {},
             h('div', { className: 'what' }, h('b', {}, title), ' ', h('span', { className: 'cell' })),
@@ -46,8 +64,8 @@ export class Drains {
             h('div', { className: 'acts' }, explain,
                 verb('Stop', () => say(`request to ${title}`, change(`${path}/request`))),
                 rowButton('Extend 5 s', title, () => say(`5 s more for ${title}`, change(`${path}/extend`, { ms: EXTEND_MS }))),
-                verb('Force', () => say(`force of ${title}`, change(`${path}/force`)))),
-            explained);
+                verb('Force', () => say(`force of ${title}`, change(`${path}/force`))), log),
+            explained, logged);
     }
 
     async #explain(path, explained) {

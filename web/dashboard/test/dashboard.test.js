@@ -19,6 +19,14 @@ after(async () => {
     await daemon?.end();
 });
 
+describe('a workflow', () => {
+    it('shows the lines of its audit log', () => onPage(async (page) => {
+        await says(page, '#drains', 'lifecycle_shutdown#1');
+        await press(page, '#drains .acts button:nth-of-type(5)');
+        await says(page, '#drains', 'opened');
+    }));
+});
+
 describe('instances', { concurrency: true }, () => {
     it('come, are cancelled, and go', () => onPage(async (page) => {
         await daemon.start('order-7');
