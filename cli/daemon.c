@@ -11,10 +11,11 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/daemon_programs.h"
 
 static const char usage[] =
     "usage: ebb serve [--listen ADDRESS:PORT] [--store URL] [--load FILE] [--activity NAME=COMMAND]...\n"
-    "                 [--dir DIR] [--host NAME]...\n"
+    "                 [--programs DIR] [--dir DIR] [--host NAME]...\n"
     "\n"
     "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
     "metrics\n"
@@ -26,6 +27,10 @@ static const char usage[] =
     "--store     sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:; by default ebb.db in DIR\n"
     "--load      a shared library; its function ebb_app registers what it has (docs/durable.md)\n"
     "--activity  a shell command as an activity, as of `ebb worker`\n"
+    "--programs  runs each file of DIR that ends in .ebb, as `ebb run` does without stdin; what their "
+    "protocols "
+    "take from\n"
+    "            System can be sent over HTTP (docs/language.md)\n"
     "--dir       where it keeps the token, the audit log and by default the store; .ebb by default. It is "
     "made if\n"
     "            it is not there, and so is the token\n"
@@ -133,11 +138,13 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb_worker *w;
     ebb_http_server *server;
     ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &store);
+    if (st == EBB_OK) st = ebb__programs_begin(cx, d->programs);
     if (st == EBB_OK) st = open_worker(cx, d, store, &w);
     if (st == EBB_OK) st = listen_at(cx, d, &server);
     if (st == EBB_OK) st = mount(cx, d, server, store, w);
     d->begun = st == EBB_OK;
     if (d->begun) print_begun(d);
+    if (d->begun) ebb__programs_wait(cx, d->programs);
     return st;
 }
 
@@ -154,6 +161,8 @@ static int run_with(ebb__daemon *d, ebb_audit *audit) {
 static int run(ebb__daemon *d) {
     ebb_audit *audit = NULL;
     if (d->load != NULL && (d->app = ebb__app_load(d->load)) == NULL) return EBB__EXIT_USAGE;
+    if (d->programs_dir != NULL && (d->programs = ebb__programs_compile(d->programs_dir)) == NULL)
+        return EBB__EXIT_USAGE;
     if (!ebb__daemon_prepare(d)) return EBB__EXIT_USAGE;
     const ebb_status st = ebb_audit_open(ebb__cli_allocator(), d->log, &audit);
     if (st != EBB_OK) {
@@ -183,6 +192,7 @@ int ebb__cmd_serve(int argc, char **argv) {
         return EBB__EXIT_OK;
     }
     const int code = ebb__daemon_parse(&d, argc - 1, argv + 1) ? run(&d) : EBB__EXIT_USAGE;
+    ebb__programs_free(d.programs);
     ebb__daemon_free(&d);
     return code;
 }

@@ -9,7 +9,8 @@
 typedef struct ebb__daemon {
     /* As given, or by default. */
     const char *dir, *url, *listen, *load;
-    const char **activities; /* NAME=COMMAND */
+    const char *programs_dir; /* NULL: none */
+    const char **activities;  /* NAME=COMMAND */
     size_t activities_n;
     const char **hosts; /* NULL after the last */
     size_t hosts_n;
@@ -18,7 +19,8 @@ typedef struct ebb__daemon {
     char token[PATH_MAX];      /* the path of the token file */
     char log[PATH_MAX];        /* and that of the audit log */
     ebb_address address;
-    ebb_app_fn app; /* NULL: none */
+    ebb_app_fn app;                 /* NULL: none */
+    struct ebb__programs *programs; /* NULL: none */
     bool begun;
 } ebb__daemon;
 

@@ -43,7 +43,11 @@ static bool set(ebb__daemon *d, const char *option, const char *value) {
     const struct {
         const char *name;
         const char **to;
-    } once[] = {{"--store", &d->url}, {"--listen", &d->listen}, {"--load", &d->load}, {"--dir", &d->dir}};
+    } once[] = {{"--store", &d->url},
+                {"--listen", &d->listen},
+                {"--load", &d->load},
+                {"--dir", &d->dir},
+                {"--programs", &d->programs_dir}};
     for (size_t i = 0; i < sizeof once / sizeof *once; i++) {
         if (strcmp(option, once[i].name) == 0) return set_once(once[i].to, option, value);
     }
@@ -56,7 +60,8 @@ static bool set(ebb__daemon *d, const char *option, const char *value) {
 }
 
 static bool is_option(const char *text) {
-    static const char *const options[] = {"--store", "--listen", "--load", "--dir", "--host", "--activity"};
+    static const char *const options[] = {"--store", "--listen",   "--load",    "--dir",
+                                          "--host",  "--activity", "--programs"};
     for (size_t i = 0; i < sizeof options / sizeof *options; i++) {
         if (strcmp(text, options[i]) == 0) return true;
     }

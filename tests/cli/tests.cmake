@@ -41,3 +41,5 @@ ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_a
 # The daemon, with real stores and a program.
 ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
     $<TARGET_FILE:cli.postgres>)
+# Programs of typestate machines in the daemon.
+ebb_python(cli.daemon_programs cli/daemon_programs.py ${EBB_CLI} ${PROJECT_SOURCE_DIR}/examples/lang)
