@@ -17,6 +17,7 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/daemon_programs.h"
 #include "cli/help.h"
 
 const ebb__help ebb__help_serve = {
@@ -47,6 +48,9 @@ const ebb__help ebb__help_serve = {
              "Where that server listens; 127.0.0.1:7071 by default."},
             {"--activity", "NAME=COMMAND", NULL, EBB__HELP_REPEATS,
              "A shell command as an activity, as of `ebb worker`."},
+            {"--programs", "DIR", NULL, 0,
+             "Runs each file of DIR that ends in .ebb, as `ebb run` does without stdin; what their protocols "
+             "take from System can be sent over HTTP (docs/language.md)."},
             {"--dir", "DIR", NULL, 0,
              "Where it keeps the token, the audit log and by default the store; .ebb by default. It is made "
              "if it is "
@@ -192,9 +196,11 @@ static ebb_status open_operators(ebb_cx *cx, ebb__daemon *d) {
 static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb__daemon *d = arg;
     ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &d->open_store);
+    if (st == EBB_OK) st = ebb__programs_begin(cx, d->programs);
     if (st == EBB_OK) st = open_worker(cx, d);
     if (st == EBB_OK) st = open_app(cx, d);
     if (st == EBB_OK) st = open_operators(cx, d);
+    if (st == EBB_OK) ebb__programs_wait(cx, d->programs);
     return st == EBB_OK ? ebb_await(cx, ebb_closing(cx), NULL) : st;
 }
 
@@ -213,6 +219,8 @@ static int run(ebb__daemon *d) {
     ebb_audit *audit = NULL;
     if (d->load != NULL && (d->app = ebb__app_load(d->load)) == NULL) return EBB__EXIT_USAGE;
     if (d->load != NULL) d->app_http = ebb__app_load_http(d->load);
+    if (d->programs_dir != NULL && (d->programs = ebb__programs_compile(d->programs_dir)) == NULL)
+        return EBB__EXIT_USAGE;
     if (!ebb__daemon_prepare(d)) return EBB__EXIT_USAGE;
     const ebb_status st = ebb_audit_open(ebb__cli_allocator(), d->log, &audit);
     if (st != EBB_OK) {
@@ -232,6 +240,7 @@ int ebb__cmd_serve(int argc, char **argv) {
     ebb__daemon d = {0};
     if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_serve);
     const int code = ebb__daemon_parse(&d, argc - 1, argv + 1) ? run(&d) : EBB__EXIT_USAGE;
+    ebb__programs_free(d.programs);
     ebb__daemon_free(&d);
     return code;
 }

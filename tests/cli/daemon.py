@@ -469,7 +469,7 @@ class Config(WithDaemons):
         self.assertEqual(d.stop(), (OK, "", ""))
 
     def test_what_is_wrong_has_a_line(self):
-        known = "is not known; expected activity, app-listen, dir, host, listen, load or store"
+        known = "is not known; expected activity, app-listen, dir, host, listen, load, programs or store"
         self.bad("\nlissten = 1", "2: 'lissten' " + known)
         self.bad("--listen = 127.0.0.1:1", "1: '--listen' " + known)
         self.bad("config = other", "1: 'config' " + known)

@@ -62,3 +62,5 @@ ebb_python(cli.init cli/init.py ${EBB_CLI})
 ebb_run(cli.serve_load.soak Python3::Interpreter bench/serve/run.py ${CMAKE_BINARY_DIR})
 ebb_clock(cli.serve_load.soak)
 ebb_soak(cli.serve_load.soak)
+# Programs of typestate machines in the daemon.
+ebb_python(cli.daemon_programs cli/daemon_programs.py ${EBB_CLI} ${PROJECT_SOURCE_DIR}/examples/lang)
