@@ -7,6 +7,7 @@
 void ebb__story_begin(ebb__story *s, uint8_t runtime_id) {
     memset(s, 0, sizeof *s);
     s->runtime_id = runtime_id;
+    s->process = runtime_id;
     ebb__map_init(&s->tasks, ebb__cli_allocator(), sizeof(ebb__thing));
     ebb__map_init(&s->regions, ebb__cli_allocator(), sizeof(ebb__thing));
     ebb__map_init(&s->futures, ebb__cli_allocator(), sizeof(ebb__made));

@@ -48,6 +48,8 @@ typedef struct ebb__story {
     uint64_t ended_task, ended_region; /* by the last event; forgotten with the next */
     bool no_memory;                    /* something is missing: a name, a task */
     bool first_file, last_file;        /* of those that are exported together */
+    uint32_t process;       /* its number in an export: the runtime's, or more if another file has that */
+    void *picture;          /* of cli/chrome_flow.c */
     const ebb__map *stamps; /* of all messages that came, in any of these; NULL: none are looked for */
 } ebb__story;
 
