@@ -17,9 +17,10 @@ endmacro()
 ebb_asset(serve/openapi.json application/json)
 ebb_asset(web/dashboard/index.html "text/html; charset=utf-8")
 ebb_asset(web/dashboard/dashboard.css "text/css; charset=utf-8")
+ebb_asset(web/dashboard/trace.css "text/css; charset=utf-8")
 ebb_asset(web/playground/icon.svg image/svg+xml)
 foreach(name dashboard/api dashboard/drains dashboard/instances dashboard/main dashboard/rows dashboard/tree
-        playground/element)
+        dashboard/trace dashboard/trace_read dashboard/lanes playground/element)
     ebb_asset(web/${name}.js "text/javascript; charset=utf-8")
 endforeach()
 file(WRITE ${EBB_ASSETS_DIR}/assets.tmp

@@ -4,6 +4,7 @@ import { showDrains } from './drains.js';
 import { setText } from './element.js';
 import { query, showInstances, useInstances } from './instances.js';
 import { age } from './rows.js';
+import { useTrace } from './trace.js';
 import { showTree } from './tree.js';
 
 const AGAIN_MS = 1000;
@@ -65,5 +66,6 @@ document.querySelector('#access').addEventListener('submit', (event) => {
     setText(said, 'the token is used in this tab');
     stream.abort();
 });
+useTrace(say);
 useInstances(say, () => stream.abort());
 follow();
