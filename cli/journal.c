@@ -8,7 +8,7 @@
 
 #include <ebb/lab.h>
 
-#include "cli/line.h"
+#include "serve/line.h"
 #include "trace/journal.h"
 
 static const char usage[] =

@@ -1,4 +1,5 @@
 /* cli/trace.c - `ebb trace show | verify | diff | export | summary`. */
+#include "cli/cli.h"
 #include "cli/export.h"
 #include "cli/summary.h"
 #include "cli/together.h"
@@ -154,7 +155,7 @@ static int each_of(const ebb__cli_file *f, FILE *out, ebb__export_fn *fn, ebb__s
     bool first_file = story->first_file, last_file = story->last_file;
     const ebb__map *stamps = story->stamps;
     const uint32_t before = story->process;
-    ebb__story_begin(story, r.runtime_id);
+    ebb__story_begin(story, r.runtime_id, ebb__cli_allocator());
     story->process += before;
     story->first_file = first_file;
     story->last_file = last_file;
@@ -237,7 +238,7 @@ static int sum_up(const request *q, const ebb__cli_file *f, ebb__summary *m) {
     if (code != EBB__EXIT_OK) return code;
     ebb__progress p = ebb__progress_begin(f->path, q->progress);
     ebb_status st;
-    ebb__story_begin(&story, r.runtime_id);
+    ebb__story_begin(&story, r.runtime_id, ebb__cli_allocator());
     while ((st = ebb__line_next(&r, &line)) == EBB_OK) {
         ebb__summary_take(m, &story, &line);
         ebb__progress_step(&p, r.offset, r.n);

@@ -228,8 +228,7 @@ ebb_status ebb__serve_http(ebb__ask *a) {
         {"answered_3xx", s.answered[3]},  {"answered_4xx", s.answered[4]}, {"answered_5xx", s.answered[5]},
         {"unanswered", s.answered[0]},    {"cancelled", s.cancelled},      {"refused", s.refused},
         {"rate_limited", s.rate_limited}, {"timed_out", s.timed_out},      {"evicted", s.evicted},
-        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},
-        {"bad_traces", s.bad_traces}};
+        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},      {"bad_traces", s.bad_traces}};
     for (size_t i = 0; i < sizeof counters / sizeof *counters && ok; i++) {
         ok = json_object_set_new(j, counters[i].name, json_integer((json_int_t)counters[i].value)) == 0;
     }

@@ -12,6 +12,7 @@
  * metrics.c     the counters as Prometheus reads them
  * events.c      the tree and the instances as server-sent events
  * trace.c       captures of the trace
+ *   trace_chrome.c  as JSON for viewers: line.c, story.c, chrome.c, chrome_flow.c
  * instances.c, instance_change.c   durable instances: reads, changes
  *
  * No JSON value of jansson lives across an await: a handler that is forced would leak it. What a request gives is copied
@@ -215,6 +216,7 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a);
 ebb_status ebb__serve_trace_start(ebb__ask *a);
 ebb_status ebb__serve_trace_stop(ebb__ask *a);
 ebb_status ebb__serve_trace(ebb__ask *a);
+ebb_status ebb__serve_trace_chrome(ebb__ask *a);
 ebb_status ebb__serve_instances(ebb__ask *a);
 ebb_status ebb__serve_instance(ebb__ask *a);
 ebb_status ebb__serve_history(ebb__ask *a);

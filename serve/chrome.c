@@ -1,10 +1,10 @@
-/* cli/chrome.c - the Trace Event Format of Chrome and Perfetto.
+/* serve/chrome.c - the Trace Event Format of Chrome and Perfetto.
  *
  * A runtime is a process. A task is a thread, with its polls and the phases of its end as slices. Regions, operations,
  * connections, exchanges and processes are tracks of their own (async slices), with the states of a region as slices in
  * them. A wake-up, a cancel that goes down, and a message are flows, from the slice of the cause to that of the effect. */
-#include "cli/chrome.h"
-#include "cli/export.h"
+#define _POSIX_C_SOURCE 200809L
+#include "serve/chrome.h"
 
 #include "kernel/names.h"
 #include "trace/event.h"

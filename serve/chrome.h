@@ -1,11 +1,15 @@
-/* cli/chrome.h - what the files of the Chrome export share: how slices and flows are printed, and the picture of what is
+/* serve/chrome.h - what the files of the Chrome export share: how slices and flows are printed, and the picture of what is
  * asked for across tasks. */
-#ifndef EBB_CLI_CHROME_H
-#define EBB_CLI_CHROME_H
+#ifndef EBB_SERVE_CHROME_H
+#define EBB_SERVE_CHROME_H
 
-#include "cli/story.h"
+#include "serve/story.h"
 
 enum { EBB__SHORT_NS = 500 }; /* of a slice whose length is not known */
+
+/* Called for the start (line NULL, first true), each line, and the end (line NULL, first false). It passes each line to the
+ * story. */
+void ebb__chrome(FILE *out, ebb__story *s, const ebb__line *line, bool first);
 
 /* The start of an event: its phase ("X"), category, thread and time. */
 void ebb__chrome_head(FILE *out, const ebb__story *s, const char *phase, const char *category,

@@ -1,11 +1,12 @@
-/* cli/chrome_flow.c - one connected picture of a request: from the header traceparent through the exchange, the turns of an
+/* serve/chrome_flow.c - one connected picture of a request: from the header traceparent through the exchange, the turns of an
  * instance and its activities to the machines that they ask.
  *
  * An instance, an activity and a machine have a lane each, a thread of the format, whose slices are turns, the run of the
  * activity and dispatches. Arrows go from who gives a context to who takes it: their id is the span, so they join files of
  * several processes. Others go to the first poll of the task that does the work, from an activity to the turn that it
  * wakes, from a turn to the next, and from a message to its dispatch. */
-#include "cli/chrome.h"
+#define _POSIX_C_SOURCE 200809L
+#include "serve/chrome.h"
 
 #include "kernel/layer.h"
 #include "trace/event.h"
@@ -38,9 +39,9 @@ void ebb__picture_begin(ebb__story *s) {
         s->no_memory = true;
         return;
     }
-    ebb__map_init(&p->instances, ebb__cli_allocator(), sizeof(piece));
-    ebb__map_init(&p->activities, ebb__cli_allocator(), sizeof(piece));
-    ebb__map_init(&p->starts, ebb__cli_allocator(), sizeof(uint64_t));
+    ebb__map_init(&p->instances, s->allocator, sizeof(piece));
+    ebb__map_init(&p->activities, s->allocator, sizeof(piece));
+    ebb__map_init(&p->starts, s->allocator, sizeof(uint64_t));
 }
 
 /* ---- lanes ------------------------------------------------------------------------------------------------ */
