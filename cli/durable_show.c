@@ -8,8 +8,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/line.h"
 #include "durable/info_json.h"
+#include "serve/line.h"
 
 enum { BLOB_SHOWN = 200, EVENT_SHOWN = 160, TIME_ROOM = 32 };
 

@@ -268,6 +268,18 @@ static void activity_over(ebb_activity *a) {
     activity_free(a);
 }
 
+static uint64_t name_of(const ebb_activity *a) {
+    return ebb__instance_name(a->key, a->number);
+}
+
+static void note_started(const ebb_activity *a, ebb_task task) {
+    ebb_runtime *rt = a->worker->rt;
+    ebb__note_event(rt, EBB_EV_DURABLE_ACTIVITY_STARTED, .task = task.id, .region = a->region.id,
+                    .other = name_of(a), .value = a->attempt, .text = a->name);
+    if (a->traced)
+        ebb__note_trace(rt, false, EBB__TRACE_ACTIVITY, task.id, a->region, name_of(a), &a->trace.at);
+}
+
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};
@@ -277,9 +289,13 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
         a->region.id = 0;
         return st;
     }
+    if (a->traced) ebb__region_set_trace(a->worker->rt, a->region, &a->trace);
     const ebb_task task = ebb_fiber_spawn(cx, a->region, body, a);
     st = ebb_id_status(task.id);
+    note_started(a, task);
     (void)ebb_region_join(cx, a->region);
+    ebb__note_event(a->worker->rt, EBB_EV_DURABLE_ACTIVITY_ENDED, .task = task.id, .other = name_of(a),
+                    .value = (uint32_t)a->status, .text = a->name);
     ebb_region_state state;
     a->forced = ebb_region_state_of(cx, a->region, &state) == EBB_OK && state != EBB_REGION_CLOSED;
     a->region.id = 0;
@@ -326,7 +342,9 @@ static ebb_activity *activity_new(ebb_worker *w, ebb__registered_activity *r,
     a->number = item->activity;
     a->attempt = item->attempt;
     a->claim = item->attempts;
-    a->input = keep_blob(a, item->input, &failed);
+    ebb_blob input;
+    a->traced = ebb__context_unwrap(item->input, &a->trace.at, &input);
+    a->input = keep_blob(a, input, &failed);
     a->token = item->token;
     a->status = EBB_CANCELLED;
     if (!failed) return a;

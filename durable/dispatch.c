@@ -251,8 +251,19 @@ static void cancel_here(const turn *t, const ebb_provider_ack_turn_call *a) {
     }
 }
 
+/* One whose commit failed otherwise is fenced as well: nothing of it counts. */
+static void note_ended(const turn *t, const ebb_provider_ack_turn_call *a, ebb_status st) {
+    ebb_runtime *rt = t->worker->rt;
+    ebb__note_event(rt, st == EBB_OK ? EBB_EV_DURABLE_TURN_COMMITTED : EBB_EV_DURABLE_TURN_FENCED,
+                    .task = t->hot->task.id, .other = ebb__instance_name(a->key, a->turn),
+                    .value = ebb__orch_run_actions(t->hot->run));
+    if (st == EBB_OK && ebb__orch_run_has_ended(t->hot->run))
+        ebb__note_event(rt, EBB_EV_DURABLE_INSTANCE_ENDED, .other = ebb__instance_name(a->key, 0));
+}
+
 static void commit_ended(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a, ebb_status st) {
     ebb_worker *w = t->worker;
+    note_ended(t, a, st);
     t->hot->token = st == EBB_OK && a->keep ? t->item->token : (ebb_provider_token){0, 0};
     if (st == EBB_OK) {
         w->stats.turns++;
@@ -325,6 +336,17 @@ static ebb_status make_shadow(ebb_cx *cx, turn *t, const ebb__registered_orch *o
     return h->shadow != NULL ? EBB_OK : EBB_ERR_NOMEM;
 }
 
+static void note_begun(const turn *t) {
+    const ebb_provider_turn_item *item = t->item;
+    ebb_runtime *rt = t->worker->rt;
+    const uint64_t name = ebb__instance_name(item->key, item->turn + 1);
+    if (item->turn == 0)
+        ebb__note_event(rt, EBB_EV_DURABLE_INSTANCE_STARTED, .other = ebb__instance_name(item->key, 0),
+                        .value = (uint32_t)item->execution, .text = item->id);
+    ebb__note_event(rt, EBB_EV_DURABLE_TURN_BEGUN, .task = t->hot->task.id, .other = name,
+                    .value = (uint32_t)item->messages_n, .text = item->id);
+}
+
 static ebb_status take_turn(ebb_cx *cx, turn *t) {
     ebb__hot *h = t->hot;
     const ebb_provider_turn_item *item = t->item;
@@ -335,6 +357,7 @@ static ebb_status take_turn(ebb_cx *cx, turn *t) {
     if (st != EBB_OK) return st;
     const uint64_t now = t->from->call->now + (ebb_now(cx) - t->from->taken);
     h->parked = false;
+    note_begun(t);
     st =
         ebb__hot_parked(cx, h, h->run, ebb__orch_run_turn(cx, h->run, now, item->messages, item->messages_n));
     return st == EBB_OK ? commit(cx, t) : st;

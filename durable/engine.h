@@ -64,6 +64,7 @@ ebb_status ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ac
 const char *ebb__orch_run_difference(const ebb__orch_run *r);
 uint64_t ebb__orch_run_bytes(const ebb__orch_run *r); /* stack and arena */
 uint64_t ebb__orch_run_turns(const ebb__orch_run *r);
+uint32_t ebb__orch_run_actions(const ebb__orch_run *r); /* of the last turn */
 bool ebb__orch_run_has_ended(const ebb__orch_run *r);
 bool ebb__orch_run_is_exact(const ebb__orch_run *r);
 

@@ -285,6 +285,10 @@ uint64_t ebb__orch_run_turns(const ebb__orch_run *r) {
     return r->turn;
 }
 
+uint32_t ebb__orch_run_actions(const ebb__orch_run *r) {
+    return r->actions;
+}
+
 bool ebb__orch_run_has_ended(const ebb__orch_run *r) {
     return r->ends != 0 || r->continues;
 }

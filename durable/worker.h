@@ -66,6 +66,8 @@ struct ebb_activity {
     uint64_t key, execution, number;
     uint32_t attempt, claim;
     ebb_blob input;
+    bool traced; /* it has a context: `trace` */
+    ebb__trace_context trace;
     ebb_provider_token token;
     ebb_region region; /* of its body; id 0: not yet */
     bool gone;         /* the token holds nothing any more, and the body is cancelled */
