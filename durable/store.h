@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "durable/provider.h"
+#include "durable/units.h"
 #include "future/remote.h"
 
 /* Who gives way when the queue is full: starts, signals, reads and fetches are refused; acks, abandons, renewals,
@@ -140,6 +141,7 @@ void ebb__store_unawait(ebb_store *s, ebb__awaited *a);
 bool ebb__store_is_awaited(const ebb_store *s);           /* any instance is */
 bool ebb__store_knows_awaited(const ebb_store *s);        /* and its key is known */
 bool ebb__store_awaits(const ebb_store *s, uint64_t key); /* this one is */
+ebb__units *ebb__store_units(ebb_store *s);               /* of the waits so far */
 /* The keys that are known, each once, in memory of the call; 0: there are none, or no memory. */
 size_t ebb__store_awaited(const ebb_store *s, ebb_provider_call *c, const uint64_t **keys);
 

@@ -166,6 +166,13 @@ static void worker_closed(void *arg, const ebb_region_report *report) {
     worker_free(w);
 }
 
+bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit) {
+    ebb__region *r;
+    if (ebb__region_get(rt, unit, &r) != EBB_OK) return false;
+    const ebb__region *above = ebb__region_parent(rt, r);
+    return above != NULL && ebb__region_hook_arg(above, worker_closed) != NULL;
+}
+
 static const char *keep(ebb_worker *w, const char *text) {
     const size_t n = strlen(text) + 1;
     char *to = ebb__arena_alloc(&w->arena, n);

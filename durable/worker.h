@@ -163,6 +163,10 @@ void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of); /* the c
 void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w); /* that are idle; others may have them at once */
 void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 
+/* ---- worker.c ---- */
+/* It is the unit of work of a worker. */
+bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit);
+
 /* ---- activity.c ---- */
 ebb_status ebb__claimer(ebb_cx *cx, void *worker);
 /* "NAME", or "NAME@TAG" (`tag` not NULL), in memory of the call. */
