@@ -313,12 +313,17 @@ static ebb_status copy_text(ebb_store *s, const char **text) {
     return to != NULL ? EBB_OK : EBB_ERR_NOMEM;
 }
 
+static void tell_away(ebb__call_gate *g, const char *text, uint64_t span) {
+    ebb__hints_tell_away(&((ebb_store *)(void *)g)->hints, text, span);
+}
+
 static void gate_fill(ebb_store *s) {
     const uint32_t most = s->opts.queued != 0 ? s->opts.queued : EBB_DURABLE_QUEUED;
     s->gate.allocator = s->allocator;
     s->gate.most = most;
     s->gate.reserve = most / 8 != 0 ? most / 8 : 1;
     s->gate.idle = idle;
+    s->gate.away = tell_away;
 }
 
 /* Both texts are copied or NULL, whatever happens. */

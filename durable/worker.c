@@ -173,6 +173,15 @@ bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit) {
     return above != NULL && ebb__region_hook_arg(above, worker_closed) != NULL;
 }
 
+static void on_away(void *arg, const char *text, uint64_t span) {
+    ebb_worker *w = arg;
+    if (text != NULL) ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its store is away: %s", text);
+    else
+        ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its store is back after %llu.%llu s",
+                        (unsigned long long)(span / EBB_SECOND),
+                        (unsigned long long)(span % EBB_SECOND / (EBB_SECOND / 10)));
+}
+
 static const char *keep(ebb_worker *w, const char *text) {
     const size_t n = strlen(text) + 1;
     char *to = ebb__arena_alloc(&w->arena, n);
@@ -248,7 +257,7 @@ ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts
     w->store = s;
     w->gate = ebb__store_gate(s);
     w->opts = o;
-    w->listener = (ebb__hint_listener){.hint = on_hint, .awaited = on_awaited, .arg = w};
+    w->listener = (ebb__hint_listener){.hint = on_hint, .awaited = on_awaited, .away = on_away, .arg = w};
     ebb__arena_init(&w->arena, a, CHUNK);
     ebb__map_init(&w->instances, a, sizeof(ebb__hot *));
     put_name(w);
