@@ -268,6 +268,15 @@ static void activity_over(ebb_activity *a) {
     activity_free(a);
 }
 
+bool ebb__activity_say(const ebb_worker *w, ebb_region region, char *out, size_t room) {
+    const ebb_activity *a = w->activities;
+    while (a != NULL && a->region.id != region.id) a = a->next;
+    if (a == NULL) return false;
+    (void)snprintf(out, room, "activity %.100s #%llu of %.150s%s", a->name, (unsigned long long)a->number,
+                   a->instance, a->gone ? ", cancelled" : "");
+    return true;
+}
+
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};

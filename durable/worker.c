@@ -237,6 +237,23 @@ static ebb_status open_regions(ebb_cx *cx, ebb_worker *w) {
     return ebb_id_status(w->region.id);
 }
 
+/* Bodies of activities have a region in the unit of work of their worker. */
+static bool described(ebb_runtime *rt, const ebb__region *r, char *out, size_t room) {
+    const ebb__region *unit = ebb__region_parent(rt, r);
+    const ebb__region *top = unit != NULL ? ebb__region_parent(rt, unit) : NULL;
+    const ebb_worker *w = top != NULL ? ebb__region_hook_arg(top, worker_closed) : NULL;
+    return w != NULL && ebb__activity_say(w, ebb__region_name(rt, r), out, room);
+}
+
+static const ebb__layer worker_layer = {.slot = EBB__WORKER_SLOT, .hooks = {.described = described}};
+
+/* Its record is of no use but to be there: once for all workers of a runtime. */
+static ebb_status add_layer(ebb_runtime *rt) {
+    static char there;
+    return ebb__layer_record(rt, EBB__WORKER_SLOT) != NULL ? EBB_OK
+                                                           : ebb__layer_add(rt, &worker_layer, &there);
+}
+
 ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts, ebb_worker **out) {
     ebb_worker_opts o;
     *out = NULL;
@@ -262,6 +279,7 @@ ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts
     ebb__map_init(&w->instances, a, sizeof(ebb__hot *));
     put_name(w);
     st = keep_tags(w, o.tags);
+    if (st == EBB_OK) st = add_layer(rt);
     if (st == EBB_OK) st = open_regions(cx, w);
     if (st != EBB_OK) {
         worker_free(w);

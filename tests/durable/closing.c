@@ -140,6 +140,41 @@ static void units_end_well_whenever_the_close_comes(void **state) {
     }
 }
 
+/* ---- what holds it up ------------------------------------------------------------------------------------------- */
+
+static ebb_status opens_a_worker(ebb_cx *cx, void *arg) {
+    durable *d = arg;
+    ebb_worker *w;
+    ebb_status st = ebb_worker_open(cx, d->store, &(ebb_worker_opts){.log = durable_log, .arg = d}, &w);
+    if (st == EBB_OK) st = ebb_worker_orch(w, "waits", 1, calls_waiter);
+    if (st == EBB_OK) st = ebb_worker_activity(w, "waits", durable_hang, d, NULL);
+    return st == EBB_OK ? ebb_worker_begin(w) : st;
+}
+
+static void add_text(void *ctx, const char *text, size_t n) {
+    (void)strncat(ctx, text, n);
+}
+
+static void a_drain_names_the_activity_and_its_instance(void **state) {
+    durable *d = world_keep(*state, sizeof *d);
+    char text[4096] = "";
+    d->world = *state;
+    d->store = open_store(d->world, "lab:");
+    ebb_cx *host = d->world->host;
+    const ebb_workflow wf =
+        ebb_workflow_open(host, &(ebb_workflow_opts){.type = &ebb_workflow_lifecycle_shutdown});
+    assert_int_equal(
+        ebb_id_status(ebb_fiber_spawn(host, ebb_workflow_region(host, wf), opens_a_worker, d).id), EBB_OK);
+    durable_pass(d, EBB_MS);
+    durable_start(d, "order-7", "waits", "7");
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(ebb_workflow_request(host, wf, EBB_CANCEL_USER, "enough"), EBB_OK);
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_workflow_explain(host, wf, add_text, text), EBB_OK);
+    if (strstr(text, "  activity waits #2 of order-7:\n  task ") == NULL) print_error("%s", text);
+    assert_non_null(strstr(text, "  activity waits #2 of order-7:\n  task "));
+}
+
 /* ---- a join that nobody answers --------------------------------------------------------------------------------- */
 
 static ebb_provider mute;
@@ -203,6 +238,7 @@ int main(void) {
         IN_WORLD(a_worker_whose_units_have_ended_ends),
         IN_WORLD(a_worker_does_not_wait_for_its_own_unit),
         cmocka_unit_test(units_end_well_whenever_the_close_comes),
+        IN_WORLD(a_drain_names_the_activity_and_its_instance),
         IN_WORLD(a_join_that_is_not_answered_delays_no_renewal),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
