@@ -280,6 +280,15 @@ static void note_started(const ebb_activity *a, ebb_task task) {
         ebb__note_trace(rt, false, EBB__TRACE_ACTIVITY, task.id, a->region, name_of(a), &a->trace.at);
 }
 
+bool ebb__activity_say(const ebb_worker *w, ebb_region region, char *out, size_t room) {
+    const ebb_activity *a = w->activities;
+    while (a != NULL && a->region.id != region.id) a = a->next;
+    if (a == NULL) return false;
+    (void)snprintf(out, room, "activity %.100s #%llu of %.150s%s", a->name, (unsigned long long)a->number,
+                   a->instance, a->gone ? ", cancelled" : "");
+    return true;
+}
+
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};

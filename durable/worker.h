@@ -127,6 +127,7 @@ struct ebb_worker {
 };
 
 /* ---- worker.c ---- */
+enum { EBB__WORKER_SLOT = 5 }; /* of ebb__layer */
 void ebb__worker_log(ebb_worker *w, ebb_durable_level level, const char *instance, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* On this fiber of the worker: waits until it is woken, or the time has come. False: it is cancelled. */
@@ -165,10 +166,16 @@ void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of); /* the c
 void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w); /* that are idle; others may have them at once */
 void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 
+/* ---- worker.c ---- */
+/* It is the unit of work of a worker. */
+bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit);
+
 /* ---- activity.c ---- */
 ebb_status ebb__claimer(ebb_cx *cx, void *worker);
 /* "NAME", or "NAME@TAG" (`tag` not NULL), in memory of the call. */
 const char *ebb__queue_of(ebb_provider_call *c, const char *name, const char *tag);
+/* What the region of an activity's body is for. False: it is another region. */
+bool ebb__activity_say(const ebb_worker *w, ebb_region region, char *out, size_t room);
 ebb__registered_activity *ebb__handler_of(const ebb_worker *w, const char *name, size_t n);
 bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *r);
 /* Starts an activity whose token this worker has. Without memory it is given back. */
