@@ -1,9 +1,10 @@
 /* The functions that commit turns and ends of work, many at once: see postgres_sql_turns.c. Turns have to stay within their
- * instance: no messages to others, no values, no work that ends with them. The others have ack_turn, one by one.
+ * instance: no messages to others, no values, no losers. The others have ack_turn, one by one.
  *
  * Each step is one statement for all turns, so a turn of a batch costs the server a third of what it costs alone. Members have
- * different instances. Rows of a list name their member by its place. A member that is fenced is in none of the steps: it is
- * not among the keys that the insertion into the history has given. p_lock are the instances of the whole batch, so that what
+ * different instances. Rows of a list name their member by its place. A member that is fenced, or would end work that is not
+ * held (`lack` has the places of such work), is in none of the steps: it is not among the keys that the insertion into the
+ * history has given. p_lock are the instances of the whole batch, so that what
  * follows in it finds them locked, in the order that all batches have. The joins go by index whatever the statistics say: a
  * plan is made once in a session, perhaps over empty tables. */
 #include "durable/postgres_sql.h"
@@ -21,19 +22,32 @@ const char *const ebb__postgres_sql_acks[] = {
     "bigint[],\n"
     "  p_t_step bigint[], p_t_due bigint[], p_w_of bigint[], p_act bigint[], p_queue text[], p_session "
     "text[],\n"
-    "  p_work_name text[], p_attempt bigint[], p_work_input bytea[], p_work_token uuid[])\n"
-    "RETURNS TABLE(o_status bigint, o_hints text) LANGUAGE plpgsql\n"
+    "  p_work_name text[], p_attempt bigint[], p_work_input bytea[], p_work_token uuid[], p_d_of bigint[],\n"
+    "  p_d_execution bigint[], p_d_act bigint[], p_d_token uuid[])\n"
+    "RETURNS TABLE(o_status bigint, o_hints text, o_gone bigint) LANGUAGE plpgsql\n"
     "SET enable_seqscan = off SET enable_hashjoin = off SET enable_mergejoin = off AS $$\n"
-    "DECLARE t bigint := ebb_v1.clock(); did bigint[]; whole boolean; alive boolean; h text; g text;\n"
+    "DECLARE t bigint := ebb_v1.clock(); did bigint[]; lack bigint[]; whole boolean; alive boolean; h text; "
+    "g "
+    "text;\n"
     "BEGIN\n"
     "  PERFORM FROM ebb.inst WHERE key = ANY(p_lock) ORDER BY key FOR NO KEY UPDATE;\n"
+    "  IF cardinality(p_d_of) > 0 THEN\n"
+    "    WITH l AS (\n"
+    "      SELECT d.place FROM unnest(p_d_of, p_d_execution, p_d_act, p_d_token) WITH ORDINALITY\n"
+    "          d(of, execution, act, token, place)\n"
+    "        JOIN ebb.work w ON w.inst = p_key[d.of] AND w.execution = d.execution AND w.act = d.act\n"
+    "        WHERE w.token = d.token AND w.until > t ORDER BY w.inst, w.execution, w.act FOR UPDATE OF w)\n"
+    "    SELECT array_agg(d.place) INTO lack FROM unnest(p_d_of) WITH ORDINALITY d(of, place)\n"
+    "      WHERE NOT EXISTS (SELECT FROM l WHERE l.place = d.place);\n"
+    "  END IF;\n"
     "  WITH n AS (\n"
     "    INSERT INTO ebb.hist(inst, execution, turn, at, ack, body)\n"
     "      SELECT m.key, m.execution, m.turn, m.at, m.ack, m.body\n"
     "        FROM unnest(p_key, p_execution, p_turn, p_at, p_ack, p_body) m(key, execution, turn, at, ack, "
     "body)\n"
     "        JOIN ebb.inst i ON i.key = m.key AND i.execution = m.execution AND i.turn + 1 = m.turn\n"
-    "        WHERE NOT ebb_v1.ended(i.state) RETURNING inst)\n"
+    "        WHERE NOT ebb_v1.ended(i.state) AND (lack IS NULL OR m.key NOT IN (\n"
+    "          SELECT p_key[p_d_of[x.place]] FROM unnest(lack) x(place))) RETURNING inst)\n"
     "  SELECT coalesce(array_agg(inst), '{}') INTO did FROM n;\n"
     "  whole := cardinality(did) = cardinality(p_key);\n"
     "  alive := EXISTS (SELECT FROM ebb.node WHERE id = p_node AND epoch = p_epoch AND until > t);\n"
@@ -43,6 +57,11 @@ const char *const ebb__postgres_sql_acks[] = {
     "      WHERE i.key = m.key AND i.token = m.token AND m.key <> ALL(did) AND EXISTS (SELECT FROM ebb.hist "
     "x\n"
     "        WHERE x.inst = m.key AND x.execution = m.execution AND x.turn = m.turn AND x.ack = m.ack);\n"
+    "  END IF;\n"
+    "  IF cardinality(p_d_of) > 0 THEN\n"
+    "    DELETE FROM ebb.work w USING unnest(p_d_of, p_d_execution, p_d_act) d(of, execution, act)\n"
+    "      WHERE w.inst = p_key[d.of] AND w.execution = d.execution AND w.act = d.act\n"
+    "        AND (whole OR w.inst = ANY(did));\n"
     "  END IF;\n"
     "  IF cardinality(p_m_of) > 0 THEN\n"
     "    DELETE FROM ebb.inbox b USING unnest(p_m_of, p_m_seq) a(place, seq)\n"
@@ -121,9 +140,18 @@ const char *const ebb__postgres_sql_acks[] = {
     "  RETURN QUERY SELECT CASE WHEN whole OR m.key = ANY(did) THEN 0::bigint\n"
     "      WHEN EXISTS (SELECT FROM ebb.hist x WHERE x.inst = m.key AND x.execution = m.execution AND x.turn "
     "= m.turn\n"
-    "        AND x.ack = m.ack) THEN 0::bigint ELSE 1::bigint END, CASE WHEN m.place = 1 THEN h END\n"
-    "    FROM unnest(p_key, p_execution, p_turn, p_ack) WITH ORDINALITY m(key, execution, turn, ack, place) "
-    "ORDER BY m.place;\n"
+    "        AND x.ack = m.ack) THEN 0::bigint\n"
+    "      WHEN l.at IS NOT NULL AND EXISTS (SELECT FROM ebb.inst i WHERE i.key = m.key\n"
+    "        AND i.execution = m.execution AND i.turn + 1 = m.turn AND NOT ebb_v1.ended(i.state)) THEN "
+    "2::bigint\n"
+    "      ELSE 1::bigint END, CASE WHEN m.place = 1 THEN h END, l.at - f.at\n"
+    "    FROM unnest(p_key, p_execution, p_turn, p_ack) WITH ORDINALITY m(key, execution, turn, ack, place)\n"
+    "      LEFT JOIN (SELECT p_d_of[x.place] AS of, min(x.place) AS at FROM unnest(lack) x(place) GROUP BY "
+    "1) l\n"
+    "        ON l.of = m.place\n"
+    "      LEFT JOIN (SELECT d.of, min(d.place) AS at FROM unnest(p_d_of) WITH ORDINALITY d(of, place)\n"
+    "        WHERE lack IS NOT NULL GROUP BY 1) f ON f.of = m.place\n"
+    "    ORDER BY m.place;\n"
     "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.ack_works(\n"
     "  p_lock bigint[], p_key bigint[], p_execution bigint[], p_act bigint[], p_token uuid[], p_ack uuid[],\n"
