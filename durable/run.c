@@ -258,7 +258,7 @@ static ebb_status take_messages(ebb_orch *r, const ebb_provider_message *message
 
 ebb_status ebb__orch_run_turn(ebb_cx *cx, ebb__orch_run *r, uint64_t now,
                               const ebb_provider_message *messages, size_t n) {
-    open_turn(r, now, false);
+    open_turn(r, now > r->now ? now : r->now, false);
     if (r->outcome == EBB_OK) r->outcome = take_messages(r, messages, n);
     return run_code(cx, r);
 }
