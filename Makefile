@@ -86,12 +86,12 @@ bench-peers:
 asan:
 	$(DEPS) build test
 	$(call build,asan)
-	ctest --preset asan
+	scripts/sanitizer-tests asan
 
 tsan:
 	$(DEPS) build test clang
 	$(call build,tsan)
-	$(NO_ASLR) ctest --preset tsan
+	$(NO_ASLR) scripts/sanitizer-tests tsan
 
 clang:
 	$(DEPS) build test clang
