@@ -102,9 +102,10 @@ static void a_worker_does_not_wait_for_its_own_unit(void **state) {
     durable_start(d, "a", "waiter", "7");
     durable_pass(d, 10 * EBB_SECOND);
     assert_string_equal(durable_state(d, "a"), "Completed 7");
-    ebb_region_close(d->world->host, ebb_worker_region(d->worker));
+    const ebb_region of = ebb_worker_region(d->worker);
+    ebb_region_close(d->world->host, of);
     durable_pass(d, 100 * EBB_MS);
-    assert_false(is_open(d, ebb_worker_region(d->worker)));
+    assert_false(is_open(d, of));
 }
 
 static uint64_t random_of(uint64_t *seed, uint64_t most) {
