@@ -270,8 +270,10 @@ class Unit(WithServices):
         p = self.start(*line.split(), "--listen", "127.0.0.1:0")
         tell(p, signal.SIGTERM)
         p.communicate(timeout=PATIENCE_S)
-        options = re.findall(r"(?m)^# (\w+) = ", Path(UNIT).with_name("serve.conf").read_text())
-        self.assertEqual(options, ["listen", "store", "load", "activity", "host"])
+        options = re.findall(r"(?m)^# ([\w-]+) = ", Path(UNIT).with_name("serve.conf").read_text())
+        known = subprocess.run([EBB, "serve", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        known = set(re.findall(r"(?m)^  --([a-z-]+)", known)) - {"help", "config", "dir"}  # these are the unit's
+        self.assertEqual((set(options), len(options)), (known, len(known)))
         self.assertEqual((p.returncode, (self.dir / "state/token").exists()), (OK, True))
 
 
