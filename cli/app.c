@@ -118,5 +118,5 @@ ebb_status ebb__durable_open(ebb_cx *cx, const ebb_store_opts *opts, ebb_store *
     }
     if (st == EBB_OK) *out = ebb_store_of(&v);
     else if (st != EBB_CANCELLED) print_refused(opts, st);
-    return st;
+    return st == EBB_OK && ebb_stopping(cx) ? EBB_CANCELLED : st; /* nothing is to begin with it any more */
 }

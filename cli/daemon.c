@@ -5,12 +5,13 @@
  *
  * The finalizers of the root close the store, and run when both regions have nothing left: it outlives the API. What a
  * loaded program serves belongs into the root region, with a listener of its own: that one closes with the request. */
-#define _DEFAULT_SOURCE /* getentropy */
+#define _GNU_SOURCE /* getentropy, mkostemp */
 #include "cli/daemon.h"
 
 #include <errno.h>
 #include <fcntl.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <unistd.h>
@@ -74,24 +75,35 @@ const ebb__help ebb__help_serve = {
 
 enum { RANDOM_BYTES = 32 };
 
-static bool write_token(const char *path, int fd) {
+static bool write_token(int fd) {
     uint8_t random[RANDOM_BYTES];
     char text[2 * RANDOM_BYTES + 2];
     if (getentropy(random, sizeof random) != 0) return false;
     for (size_t i = 0; i < sizeof random; i++) (void)snprintf(text + 2 * i, 3, "%02x", random[i]);
     text[sizeof text - 2] = '\n';
-    if (write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1) return true;
-    (void)unlink(path);
-    return false;
+    return write(fd, text, sizeof text - 1) == (ssize_t)sizeof text - 1;
+}
+
+/* Under another name first: a process that ends in between leaves no token that is empty. */
+static bool link_token(const char *path) {
+    char other[PATH_MAX + 8];
+    (void)snprintf(other, sizeof other, "%s.XXXXXX", path);
+    int fd = mkostemp(other, O_CLOEXEC);
+    if (fd < 0) return false;
+    bool made = write_token(fd) && (link(other, path) == 0 || errno == EEXIST);
+    const int why = errno;
+    (void)close(fd);
+    (void)unlink(other);
+    errno = why;
+    return made;
 }
 
 /* An existing one stays: ebb_dashboard_mount checks it. */
 static bool make_token(const char *path) {
-    int fd = open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC | O_NOFOLLOW, 0600);
-    bool made = fd >= 0 ? write_token(path, fd) : errno == EEXIST;
-    if (!made) ebb__cli_error("can't make the token file %s: %s", path, strerror(errno));
-    if (fd >= 0) (void)close(fd);
-    return made;
+    struct stat is;
+    if (lstat(path, &is) == 0 || link_token(path)) return true;
+    ebb__cli_error("can't make the token file %s: %s", path, strerror(errno));
+    return false;
 }
 
 /* Whoever may write there may put another token in its place. */

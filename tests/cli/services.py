@@ -115,6 +115,16 @@ class Lines(WithServices):
                 self.assertRegex(errors, r"\Aebb: request: SIGTERM\nebb: drain: \d+ in flight, at most 5\.0 s\n"
                                  r"ebb: finalize: drained after \d\.\d s\nebb: end: in order after \d\.\d s\n\Z")
 
+    def test_a_stop_while_it_begins_is_one_in_order(self):
+        for number in range(24):
+            p = subprocess.Popen([EBB, *(["serve", "--listen", "127.0.0.1:0"] if number % 2 else ["worker", "--store", "lab:"]),
+                                  "--load", APP], cwd=self.dir, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+            self.addCleanup(self.end, p)
+            time.sleep(number * 0.004)
+            p.send_signal(signal.SIGTERM)
+            _, errors = p.communicate(timeout=PATIENCE_S)
+            self.assertIn((p.returncode, phases_of(errors)[1]), ((OK, ""), (-signal.SIGTERM, "")), number)
+
     def test_a_service_that_has_not_begun_says_why_and_nothing_else(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
@@ -270,8 +280,10 @@ class Unit(WithServices):
         p = self.start(*line.split(), "--listen", "127.0.0.1:0")
         tell(p, signal.SIGTERM)
         p.communicate(timeout=PATIENCE_S)
-        options = re.findall(r"(?m)^# (\w+) = ", Path(UNIT).with_name("serve.conf").read_text())
-        self.assertEqual(options, ["listen", "store", "load", "activity", "host"])
+        options = re.findall(r"(?m)^# ([\w-]+) = ", Path(UNIT).with_name("serve.conf").read_text())
+        known = subprocess.run([EBB, "serve", "--help"], stdout=subprocess.PIPE, text=True, check=True).stdout
+        known = set(re.findall(r"(?m)^  --([a-z-]+)", known)) - {"help", "config", "dir"}  # these are the unit's
+        self.assertEqual((set(options), len(options)), (known, len(known)))
         self.assertEqual((p.returncode, (self.dir / "state/token").exists()), (OK, True))
 
 
