@@ -1,5 +1,6 @@
 /* cli/audit.c - `ebb audit show | verify`. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,23 +8,37 @@
 
 #include "workflow/audit_read.h"
 
-static const char usage[] =
-    "usage: ebb audit show FILE\n"
-    "       ebb audit verify FILE\n"
-    "\n"
-    "  show    one line each: number, time, workflow, event, code, from -> to, elapsed/budget, epoch, what "
-    "is in\n"
-    "          flight, reason, evidence; exit 1 if a line can't be read\n"
-    "  verify  checks the hashes, and that every workflow kept the protocol, from the file alone;\n"
-    "          exit 1 if not: FILE:LINE: the broken rule: what was expected and what was found\n"
-    "\n"
-    "rules:\n"
-    "  three-phase     every workflow goes through request, drain and finalize, in order\n"
-    "  no-new-work     after the request nothing is added to what is in flight\n"
-    "  drain-bounded   no drain is longer than its budget without CAN-004\n"
-    "  finalize-clean  CAN-005 only without leaks; CAN-006 only if each leak is named\n"
-    "  idempotent      a second request is absorbed and weakens nothing\n"
-    "  audit-complete  no line is missing, edited or swapped, and none is malformed\n";
+const ebb__help ebb__help_audit = {
+    .name = "audit",
+    .what = "show and verify audit logs of workflows",
+    .text = "Reads the audit log of a service's workflows.\n\n"
+            "The rules that `verify` checks:\n\n"
+            "  three-phase     every workflow goes through request, drain and\n"
+            "                  finalize, in order\n"
+            "  no-new-work     after the request nothing is added to what is in flight\n"
+            "  drain-bounded   no drain is longer than its budget without CAN-004\n"
+            "  finalize-clean  CAN-005 only without leaks; CAN-006 only if each leak\n"
+            "                  is named\n"
+            "  idempotent      a second request is absorbed and weakens nothing\n"
+            "  audit-complete  no line is missing, edited or swapped, and none is\n"
+            "                  malformed",
+    .forms =
+        (const ebb__help_form[]){{"show", "FILE",
+                                  "One line each: number, time, workflow, event, code, from -> to, "
+                                  "elapsed/budget, epoch, what is in flight, reason, evidence."},
+                                 {"verify", "FILE",
+                                  "Checks the hashes, and that every workflow kept the protocol, from the "
+                                  "file alone. What is wrong is printed as FILE:LINE: the broken rule: what "
+                                  "was expected and what was found."},
+                                 {0}},
+    .exits = (const ebb__help_row[]){{"0", "the log can be read, and it keeps every rule"},
+                                     {"1", "a line can't be read, or a rule is broken"},
+                                     {"2", "wrong arguments, or a file that can't be read"},
+                                     {0}},
+    .examples = (const ebb__help_row[]){{"ebb audit verify .ebb/audit.jsonl",
+                                         "Proves that each stop of the daemon went by the protocol."},
+                                        {0}},
+};
 
 /* ---- printing ------------------------------------------------------------------------------------- */
 
@@ -246,13 +261,6 @@ static const struct {
     {"verify", run_verify},
 };
 
-static bool wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    }
-    return argc > 1 && strcmp(argv[1], "help") == 0;
-}
-
 static int run_verb(size_t verb, int argc, char **argv) {
     ebb__cli_file f;
     for (int i = 0; i < argc; i++) {
@@ -271,14 +279,11 @@ static int run_verb(size_t verb, int argc, char **argv) {
 }
 
 int ebb__cmd_audit(int argc, char **argv) {
-    if (wants_help(argc, argv)) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (ebb__help_wanted(argc, argv) || (argc > 1 && strcmp(argv[1], "help") == 0))
+        return ebb__help_show(&ebb__help_audit);
     for (size_t i = 0; argc > 1 && i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(argv[1], verbs[i].name) == 0) return run_verb(i, argc - 2, argv + 2);
     }
     if (argc > 1) ebb__cli_error("unknown audit command '%s': expected show or verify", argv[1]);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_audit);
 }

@@ -16,11 +16,14 @@ enum {
  * table of cli/main.c. */
 int ebb__cmd_audit(int argc, char **argv);
 int ebb__cmd_check(int argc, char **argv);
+int ebb__cmd_doctor(int argc, char **argv);
 int ebb__cmd_durable(int argc, char **argv);
 int ebb__cmd_explain(int argc, char **argv);
 int ebb__cmd_files(int argc, char **argv);
 int ebb__cmd_fixture(int argc, char **argv);
 int ebb__cmd_fmt(int argc, char **argv);
+int ebb__cmd_help(int argc, char **argv);
+int ebb__cmd_init(int argc, char **argv);
 int ebb__cmd_journal(int argc, char **argv);
 int ebb__cmd_lab(int argc, char **argv);
 int ebb__cmd_provider(int argc, char **argv);

@@ -17,37 +17,58 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/daemon_programs.h"
+#include "cli/help.h"
 
-static const char usage[] =
-    "usage: ebb serve [--config FILE] [--listen ADDRESS:PORT] [--store URL] [--load FILE]\n"
-    "                 [--activity NAME=COMMAND]... [--dir DIR] [--host NAME]... [--app-listen ADDRESS:PORT]\n"
-    "\n"
-    "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
-    "metrics\n"
-    "(docs/serve.md). With --load or --activity it runs instances too, as `ebb worker` does.\n"
-    "\n"
-    "--config    a file with options as lines, 'listen = 127.0.0.1:7070'; those of the command line win\n"
-    "--listen    127.0.0.1:7070 by default; port 0 takes a free one. On an address that is not a loopback "
-    "address\n"
-    "            every request needs the token\n"
-    "--store     sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:; by default ebb.db in DIR\n"
-    "--load      a shared library; its function ebb_app registers what it has (docs/durable.md), and "
-    "ebb_app_http,\n"
-    "            if it is there, adds routes to a server of its own (docs/serve.md)\n"
-    "--app-listen\n"
-    "            where that server listens; 127.0.0.1:7071 by default\n"
-    "--activity  a shell command as an activity, as of `ebb worker`\n"
-    "--dir       where it keeps the token, the audit log and by default the store; .ebb by default. It is "
-    "made if\n"
-    "            it is not there, and so is the token\n"
-    "--host      a name by which it is reached, beside localhost and addresses\n"
-    "\n"
-    "SIGTERM or SIGINT (Ctrl-C) stops it: requests that were accepted are answered, activities may finish, "
-    "those\n"
-    "that do not are cancelled and handed over. A second one stops it at once.\n"
-    "Exit code 0: it was stopped; 2: wrong arguments, or something can't be used; 3, 4, 5: as of any "
-    "service, see\n"
-    "docs/workflow.md.\n";
+const ebb__help ebb__help_serve = {
+    .name = "serve",
+    .what = "serve a store and what runs it to operators, over HTTP",
+    .text =
+        "Serves an API over HTTP for the operators of a store: durable instances, what lives in the process, "
+        "metrics (docs/serve.md). With --load or --activity it runs instances too, as `ebb worker` does.\n\n"
+        "SIGTERM or SIGINT (Ctrl-C) stops it: requests that were accepted are answered, activities may "
+        "finish, "
+        "those that do not are cancelled and handed over. A second one stops it at once.",
+    .forms = (const ebb__help_form[]){{NULL, "", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--config", "FILE", NULL, 0,
+             "A file with options as lines, `listen = 127.0.0.1:7070`; those of the command line win."},
+            {"--listen", "ADDRESS:PORT", NULL, 0,
+             "127.0.0.1:7070 by default; port 0 takes a free one. On an address that is not a loopback "
+             "address every "
+             "request needs the token."},
+            {"--store", "URL", NULL, 0,
+             "sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:; by default ebb.db in DIR."},
+            {"--load", "FILE", NULL, 0,
+             "A shared library; its function ebb_app registers what it has (docs/durable.md), and "
+             "ebb_app_http, "
+             "if it is there, adds routes to a server of its own (docs/serve.md)."},
+            {"--app-listen", "ADDRESS:PORT", NULL, 0,
+             "Where that server listens; 127.0.0.1:7071 by default."},
+            {"--activity", "NAME=COMMAND", NULL, EBB__HELP_REPEATS,
+             "A shell command as an activity, as of `ebb worker`."},
+            {"--programs", "DIR", NULL, 0,
+             "Runs each file of DIR that ends in .ebb, as `ebb run` does without stdin; what their protocols "
+             "take from System can be sent over HTTP (docs/language.md)."},
+            {"--dir", "DIR", NULL, 0,
+             "Where it keeps the token, the audit log and by default the store; .ebb by default. It is made "
+             "if it is "
+             "not there, and so is the token."},
+            {"--host", "NAME", NULL, EBB__HELP_REPEATS,
+             "A name by which it is reached, beside localhost and addresses."},
+            {0}},
+    .exits = (const ebb__help_row[]){{"0", "it was stopped"},
+                                     {"2", "wrong arguments, or something can't be used"},
+                                     {"3-5", "as of any service, see docs/workflow.md"},
+                                     {0}},
+    .examples =
+        (const ebb__help_row[]){
+            {"ebb serve --load ./app.so", "Runs the orchestrations of app.so on .ebb/ebb.db."},
+            {"ebb serve --listen 0.0.0.0:7070 --host ebb.example.net --store postgres://ebb@db/ebb",
+             "For other machines, on PostgreSQL; put a proxy with TLS before it."},
+            {0}},
+};
 
 /* ---- the directory ----------------------------------------------------------------------------------- */
 
@@ -175,9 +196,11 @@ static ebb_status open_operators(ebb_cx *cx, ebb__daemon *d) {
 static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb__daemon *d = arg;
     ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &d->open_store);
+    if (st == EBB_OK) st = ebb__programs_begin(cx, d->programs);
     if (st == EBB_OK) st = open_worker(cx, d);
     if (st == EBB_OK) st = open_app(cx, d);
     if (st == EBB_OK) st = open_operators(cx, d);
+    if (st == EBB_OK) ebb__programs_wait(cx, d->programs);
     return st == EBB_OK ? ebb_await(cx, ebb_closing(cx), NULL) : st;
 }
 
@@ -196,6 +219,8 @@ static int run(ebb__daemon *d) {
     ebb_audit *audit = NULL;
     if (d->load != NULL && (d->app = ebb__app_load(d->load)) == NULL) return EBB__EXIT_USAGE;
     if (d->load != NULL) d->app_http = ebb__app_load_http(d->load);
+    if (d->programs_dir != NULL && (d->programs = ebb__programs_compile(d->programs_dir)) == NULL)
+        return EBB__EXIT_USAGE;
     if (!ebb__daemon_prepare(d)) return EBB__EXIT_USAGE;
     const ebb_status st = ebb_audit_open(ebb__cli_allocator(), d->log, &audit);
     if (st != EBB_OK) {
@@ -211,20 +236,11 @@ static int run(ebb__daemon *d) {
 
 /* ---- the command ------------------------------------------------------------------------------------- */
 
-static bool wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    }
-    return false;
-}
-
 int ebb__cmd_serve(int argc, char **argv) {
     ebb__daemon d = {0};
-    if (wants_help(argc, argv)) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_serve);
     const int code = ebb__daemon_parse(&d, argc - 1, argv + 1) ? run(&d) : EBB__EXIT_USAGE;
+    ebb__programs_free(d.programs);
     ebb__daemon_free(&d);
     return code;
 }

@@ -16,16 +16,18 @@ typedef struct ebb__daemon_list {
 typedef struct ebb__daemon {
     /* As given, or by default. */
     const char *dir, *url, *listen, *app_listen, *load, *config;
+    const char *programs_dir;    /* NULL: none */
     ebb__daemon_list activities; /* NAME=COMMAND */
     ebb__daemon_list hosts;
     ebb__cli_file file; /* that of `config`; texts above are in it */
 
     char store[3 * PATH_MAX]; /* the URL of the store in `dir` */
-    char token[PATH_MAX];      /* the path of the token file */
-    char log[PATH_MAX];        /* and that of the audit log */
+    char token[PATH_MAX];     /* the path of the token file */
+    char log[PATH_MAX];       /* and that of the audit log */
     ebb_address address, app_address;
-    ebb_app_fn app;           /* NULL: none */
-    ebb_app_http_fn app_http; /* NULL: it has no routes */
+    ebb_app_fn app;                 /* NULL: none */
+    ebb_app_http_fn app_http;       /* NULL: it has no routes */
+    struct ebb__programs *programs; /* NULL: none */
 
     ebb_store *open_store;
     ebb_worker *worker; /* NULL: there is nothing to run */

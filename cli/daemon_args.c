@@ -60,10 +60,15 @@ static const struct {
     const char *name;
     size_t at, list;
 } options[] = {
-    {"store", offsetof(ebb__daemon, url), 0},           {"listen", offsetof(ebb__daemon, listen), 0},
-    {"load", offsetof(ebb__daemon, load), 0},           {"dir", offsetof(ebb__daemon, dir), 0},
-    {"config", offsetof(ebb__daemon, config), 0},       {"host", 0, offsetof(ebb__daemon, hosts)},
-    {"activity", 0, offsetof(ebb__daemon, activities)}, {"app-listen", offsetof(ebb__daemon, app_listen), 0},
+    {"store", offsetof(ebb__daemon, url), 0},
+    {"listen", offsetof(ebb__daemon, listen), 0},
+    {"load", offsetof(ebb__daemon, load), 0},
+    {"dir", offsetof(ebb__daemon, dir), 0},
+    {"config", offsetof(ebb__daemon, config), 0},
+    {"host", 0, offsetof(ebb__daemon, hosts)},
+    {"activity", 0, offsetof(ebb__daemon, activities)},
+    {"app-listen", offsetof(ebb__daemon, app_listen), 0},
+    {"programs", offsetof(ebb__daemon, programs_dir), 0},
 };
 enum { OPTIONS = sizeof options / sizeof *options, ARGUMENT = UINT_MAX };
 
@@ -132,9 +137,9 @@ static bool set_line(void *ctx, const char *name, const char *value, unsigned li
     const size_t option = option_of(name);
     if (option < OPTIONS && strcmp(name, "config") != 0)
         return set(a, option, value, (origin){a->file, line});
-    ebb__cli_error(
-        "%s:%u: '%.60s' is not known; expected activity, app-listen, dir, host, listen, load or store",
-        a->file, line, name);
+    ebb__cli_error("%s:%u: '%.60s' is not known; expected activity, app-listen, dir, host, listen, load, "
+                   "programs or store",
+                   a->file, line, name);
     return false;
 }
 

@@ -8,35 +8,78 @@
 
 #include "cli/app.h"
 
-static const char usage[] =
-    "usage: ebb durable COMMAND ... --store URL [--json]\n"
-    "\n"
-    "  start NAME [--id ID] [--input JSON] [--version N] [--reuse]   starts an instance; prints it\n"
-    "  signal ID NAME [--body JSON] [--dedup KEY]                    sends it a signal\n"
-    "  status ID                                                     how it is now\n"
-    "  wait ID                                                       until it has ended; prints it\n"
-    "  cancel ID [--reason TEXT]                                     asks it to end; its code may clean up\n"
-    "  cancel FILTER|--all [--reason TEXT] [--dry-run] [--progress]  asks all that match\n"
-    "  terminate ID [--reason TEXT]                                  ends it now; its code does not run\n"
-    "  list [FILTER] [--most N]                                      a line an instance\n"
-    "  tree ID                                                       it and its children\n"
-    "  history ID [--execution N] [--verify]                         its events; proves that they are sound\n"
-    "  replay ID --load FILE                                         runs its history with the code of FILE\n"
-    "  delete ID [--force]                                           what is stored of it, if it has ended\n"
-    "  prune FILTER|--all [--dry-run] [--progress]                   deletes all that match and have ended\n"
-    "  reset ID EVENT                                                goes on from the turn of that event\n"
-    "  resume ID                                                     lets a suspended one go on\n"
-    "\n"
-    "FILTER: --name NAME, --prefix TEXT (of ids), --parent ID, --state STATE (may be repeated),\n"
-    "        --started-after TIME, --ended-before TIME (2026-11-19T16:00:00Z, or 15m, 2h, 7d ago); all hold\n"
-    "JSON:   a value, or @FILE\n"
-    "URL:    sqlite:PATH, postgres://USER@HOST:PORT/DATABASE. A process that has the SQLite file is asked\n"
-    "        over its socket, PATH.sock.\n"
-    "--json  one JSON object a line, for programs\n"
-    "\n"
-    "Exit code 0: done; 1: refused, as for an instance that is not there, or it has not completed, its "
-    "history\n"
-    "is not sound, or the code differs; 2: wrong arguments, or a store or library that can't be used.\n";
+#include "cli/help.h"
+
+#define MATCHING "cancel list prune" /* the verbs that take a filter */
+#define BULK     "cancel prune"
+
+const ebb__help ebb__help_durable = {
+    .name = "durable",
+    .what = "start, look at and steer durable orchestrations",
+    .text =
+        "Works on the instances of a store, beside the workers that run them. A process that has the SQLite "
+        "file is asked over its socket, PATH.sock.\n\n"
+        "The options --name, --prefix, --parent, --state, --started-after and --ended-before are a filter: "
+        "all that are given must hold. A time is as 2026-11-19T16:00:00Z, or how long ago as 90s, 15m, 2h or "
+        "7d. A JSON is a value, or @FILE with it.",
+    .forms =
+        (const ebb__help_form[]){
+            {"start", "NAME", "Starts an instance, and prints its id."},
+            {"signal", "ID NAME", "Sends it a signal."},
+            {"status", "ID", "How it is now."},
+            {"wait", "ID", "Waits until it has ended, and prints how."},
+            {"cancel", "[ID]", "Asks it, or all that match a filter, to end; its code may clean up."},
+            {"terminate", "ID", "Ends it now; its code does not run."},
+            {"list", "", "A line an instance."},
+            {"tree", "ID", "It and its children."},
+            {"history", "ID", "Its events."},
+            {"replay", "ID", "Runs its history with the code of a library, and changes nothing."},
+            {"delete", "ID", "Deletes what is stored of it, if it has ended."},
+            {"prune", "", "Deletes all that match a filter and have ended."},
+            {"reset", "ID EVENT", "Goes on from the turn of that event."},
+            {"resume", "ID", "Lets a suspended one go on."},
+            {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--store", "URL", NULL, EBB__HELP_NEEDED, "sqlite:PATH or postgres://USER@HOST:PORT/DATABASE."},
+            {"--json", NULL, NULL, 0, "One JSON object a line, for programs."},
+            {"--id", "ID", "start", 0, "The instance's id; without it, a new one."},
+            {"--input", "JSON", "start", 0, "What the orchestration gets."},
+            {"--version", "N", "start", 0,
+             "The version of its code; without it, the highest that the worker has."},
+            {"--reuse", NULL, "start", 0, "If the instance of that id has ended: a new execution of it."},
+            {"--body", "JSON", "signal", 0, "What the signal carries."},
+            {"--dedup", "KEY", "signal", 0, "A second signal with the same key is dropped."},
+            {"--reason", "TEXT", "cancel terminate", 0, "Why; it is kept in the history."},
+            {"--name", "NAME", MATCHING, 0, "Instances of this orchestration."},
+            {"--prefix", "TEXT", MATCHING, 0, "Instances whose id begins with it."},
+            {"--parent", "ID", MATCHING, 0, "Children of this instance."},
+            {"--state", "Running|Suspended|Completed|Failed|Cancelled|Terminated", MATCHING,
+             EBB__HELP_REPEATS, "Instances in one of these states."},
+            {"--started-after", "TIME", MATCHING, 0, "Instances that were started later."},
+            {"--ended-before", "TIME", MATCHING, 0, "Instances that had ended by then."},
+            {"--most", "N", "list", 0, "At most that many lines."},
+            {"--all", NULL, BULK, 0, "All instances, in place of a filter."},
+            {"--dry-run", NULL, BULK, 0, "Changes nothing; says what it would change."},
+            {"--progress", NULL, BULK, 0, "Shows progress, also if stderr is not a terminal."},
+            {"--execution", "N", "history", 0, "That execution; without it, the last."},
+            {"--verify", NULL, "history", 0, "Proves from the events that they are sound."},
+            {"--load", "FILE", "replay", EBB__HELP_NEEDED, "The shared library with the code."},
+            {"--force", NULL, "delete", 0, "Also if it has not ended."},
+            {0}},
+    .exits = (const ebb__help_row[]){{"0", "done"},
+                                     {"1", "refused: the instance is not there, it has not completed, its "
+                                           "history is not sound, or the code "
+                                           "differs"},
+                                     {"2", "wrong arguments, or a store or a library that can't be used"},
+                                     {0}},
+    .examples =
+        (const ebb__help_row[]){
+            {"ebb durable list --store sqlite:.ebb/ebb.db --state failed", "What has failed."},
+            {"ebb durable cancel --store sqlite:.ebb/ebb.db --prefix order- --dry-run",
+             "What a cancel of all whose id begins with order- would cancel."},
+            {0}},
+};
 
 /* ---- the commands ------------------------------------------------------------------------------------ */
 
@@ -127,23 +170,12 @@ static int run_command(const command *c, ebb__durable_args *a) {
 
 /* ---- arguments --------------------------------------------------------------------------------------- */
 
-static bool wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    }
-    return false;
-}
-
 int ebb__cmd_durable(int argc, char **argv) {
     const command *c = argc > 1 ? find(argv[1]) : NULL;
-    if (wants_help(argc, argv)) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_durable);
     if (c == NULL) {
         if (argc > 1) ebb__cli_error("ebb durable has no command '%s'", argv[1]);
-        fputs(usage, stderr);
-        return EBB__EXIT_USAGE;
+        return ebb__help_refuse(&ebb__help_durable);
     }
     ebb__durable_args a = {.command = c->name};
     const bool read = ebb__durable_parse(&a, argc - 2, argv + 2, c->takes, c->least, c->most);

@@ -19,25 +19,26 @@
 #include "cli/files_lookup.h"
 #include "cli/files_recent.h"
 #include "cli/files_serve.h"
+#include "cli/help.h"
 #include "cli/service.h"
 #include "serve/serve.h"
 
-static const char usage[] =
-    "usage: ebb files DIR [--port N]\n"
-    "\n"
-    "Serves the files below DIR to this machine, over HTTP/2 (with prior knowledge) and HTTP/1.1, and "
-    "prints\n"
-    "its address: http://127.0.0.1:8008/. A path that ends with / is the index.html there; directories are "
-    "not\n"
-    "listed, names that start with a dot are not served, and no link leads out of DIR.\n"
-    "\n"
-    "--port  default 8008; 0 is any free port\n"
-    "\n"
-    "SIGTERM or SIGINT (Ctrl-C) stops it: responses have 3 s to finish; a second one stops it at "
-    "once.\n"
-    "Exit code 0: it was stopped; 2: wrong arguments, no such directory, or the port is taken; 3, 4, 5: as "
-    "of\n"
-    "any service, see docs/workflow.md.\n";
+const ebb__help ebb__help_files = {
+    .name = "files",
+    .what = "serve the files of a directory over HTTP",
+    .text =
+        "Serves the files below DIR to this machine, over HTTP/2 (with prior knowledge) and HTTP/1.1, and "
+        "prints its address: http://127.0.0.1:8008/. A path that ends with / is the index.html there; "
+        "directories are not listed, names that start with a dot are not served, and no link leads out of "
+        "DIR.\n\n"
+        "SIGTERM or SIGINT (Ctrl-C) stops it: responses have 3 s to finish; a second one stops it at once.",
+    .forms = (const ebb__help_form[]){{NULL, "DIR", ""}, {0}},
+    .options = (const ebb__help_option[]){{"--port", "N", NULL, 0, "Default 8008; 0 is any free port."}, {0}},
+    .exits = (const ebb__help_row[]){{"0", "it was stopped"},
+                                     {"2", "wrong arguments, no such directory, or the port is taken"},
+                                     {"3-5", "as of any service, see docs/workflow.md"},
+                                     {0}},
+};
 
 /* PIECE: with its frames it fits into one write to the socket. */
 enum { PIECE = 60 * 1024, PORT = 8008 };
@@ -350,22 +351,9 @@ static bool parse(site *s, int argc, char **argv) {
     return st == EBB_OK;
 }
 
-static bool wants_help(int argc, char **argv) {
-    for (int i = 0; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    }
-    return false;
-}
-
 int ebb__cmd_files(int argc, char **argv) {
     site s = {.port = PORT, .files.most_unused = EBB__FILES_KEPT};
-    if (wants_help(argc - 1, argv + 1)) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
-    if (argc == 1) {
-        fputs(usage, stderr);
-        return EBB__EXIT_USAGE;
-    }
+    if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_files);
+    if (argc == 1) return ebb__help_refuse(&ebb__help_files);
     return parse(&s, argc - 1, argv + 1) ? run(&s) : EBB__EXIT_USAGE;
 }

@@ -10,18 +10,34 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-static const char usage[] =
-    "usage: ebb fixture list [DIR]\n"
-    "       ebb fixture run [ID...] [--dir DIR] [--seed N] [--trace-dir DIR]\n"
-    "       ebb fixture show ID [--dir DIR] [--seed N]\n"
-    "\n"
-    "run      runs the named fixtures, or all; checks every oracle and every witness\n"
-    "show     runs one and prints the result as JSON, in the form of a fixture's 'expect'\n"
-    "--dir    their directory; default: $EBB_FIXTURES, fixtures/cancel, or the installed one\n"
-    "--seed   the order among equals: 0 first come, first served; otherwise random by this seed.\n"
-    "         With a seed that is not the fixture's own the phases, outcomes, closure, results\n"
-    "         and chains must still be the same; the order of events and the fingerprint need not\n"
-    "--trace-dir  writes the trace of each run to DIR/ID.trace\n";
+#include "cli/help.h"
+
+const ebb__help ebb__help_fixture = {
+    .name = "fixture",
+    .what = "run the fixtures of the cancel contract",
+    .text =
+        "Fixtures are scripts of the cancel contract with what has to come of them.\n\n"
+        "With a seed that is not the fixture's own the phases, outcomes, closure, results and chains must "
+        "still be the same; the order of events and the fingerprint need not.",
+    .forms =
+        (const ebb__help_form[]){
+            {"list", "[DIR]", "Lists them."},
+            {"run", "[ID...]", "Runs the named fixtures, or all; checks every oracle and every witness."},
+            {"show", "ID", "Runs one and prints the result as JSON, in the form of a fixture's 'expect'."},
+            {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--dir", "DIR", NULL, 0,
+             "Their directory; default: $EBB_FIXTURES, fixtures/cancel, or the installed one."},
+            {"--seed", "N", "run show", 0,
+             "The order among equals: 0 first come, first served; otherwise random by this seed."},
+            {"--trace-dir", "DIR", "run", 0, "Writes the trace of each run to DIR/ID.trace."},
+            {0}},
+    .exits = (const ebb__help_row[]){{"0", "all hold"},
+                                     {"1", "one does not"},
+                                     {"2", "wrong arguments, or files that can't be read"},
+                                     {0}},
+};
 
 typedef struct options {
     const char *dir, *trace_dir;
@@ -283,20 +299,14 @@ int ebb__cmd_fixture(int argc, char **argv) {
     ids all;
     const char *what = argc < 2 ? "" : argv[1];
     bool list = strcmp(what, "list") == 0, run = strcmp(what, "run") == 0, show = strcmp(what, "show") == 0;
-    if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 || strcmp(what, "help") == 0) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (strcmp(what, "--help") == 0 || strcmp(what, "-h") == 0 || strcmp(what, "help") == 0)
+        return ebb__help_show(&ebb__help_fixture);
     if (!list && !run && !show) {
         if (argc > 1) ebb__cli_error("unknown fixture command '%s': expected list, run or show", what);
-        fputs(usage, stderr);
-        return EBB__EXIT_USAGE;
+        return ebb__help_refuse(&ebb__help_fixture);
     }
     if (!parse(argc - 2, argv + 2, &o)) return EBB__EXIT_USAGE;
-    if (o.help) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (o.help) return ebb__help_show(&ebb__help_fixture);
     if (show && o.n_ids != 1) {
         ebb__cli_error("fixture show takes the id of one fixture, not %d; `ebb fixture list` lists them",
                        o.n_ids);

@@ -1,5 +1,6 @@
 /* cli/journal.c - `ebb journal show | replay`. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <errno.h>
 #include <inttypes.h>
@@ -11,17 +12,24 @@
 #include "cli/line.h"
 #include "trace/journal.h"
 
-static const char usage[] =
-    "usage: ebb journal show FILE\n"
-    "       ebb journal replay FILE [--trace OUT] [--compare TRACE]\n"
-    "\n"
-    "  show       one line an operation: number, name, requester, arguments and result\n"
-    "  replay     repeats all operations; the tasks are replayed without their code\n"
-    "  --trace    writes the trace of the replay\n"
-    "  --compare  compares its events with those of TRACE; exit 1 if they differ\n"
-    "\n"
-    "Exit code 0: success; 1: the replay diverged, the trace differs or the file is damaged; 2: wrong "
-    "arguments or files.\n";
+const ebb__help ebb__help_journal = {
+    .name = "journal",
+    .what = "show and replay journals",
+    .text = "A journal has every input of a runtime; a replay drives a new runtime with them.",
+    .forms =
+        (const ebb__help_form[]){
+            {"show", "FILE", "One line an operation: number, name, requester, arguments and result."},
+            {"replay", "FILE", "Repeats all operations; the tasks are replayed without their code."},
+            {0}},
+    .options = (const ebb__help_option[]){{"--trace", "FILE", "replay", 0, "Writes the trace of the replay."},
+                                          {"--compare", "FILE", "replay", 0,
+                                           "Compares its events with those of this trace."},
+                                          {0}},
+    .exits = (const ebb__help_row[]){{"0", "success"},
+                                     {"1", "the replay diverged, the trace differs or the file is damaged"},
+                                     {"2", "wrong arguments or files"},
+                                     {0}},
+};
 
 typedef struct request {
     const char *file, *trace, *compare;
@@ -280,10 +288,7 @@ static bool is_journal(const ebb__cli_file *f) {
 static int run_verb(size_t verb, int argc, char **argv) {
     request q = {.file = NULL};
     if (!parse(&q, argc, argv)) return EBB__EXIT_USAGE;
-    if (q.help) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (q.help) return ebb__help_show(&ebb__help_journal);
     if (q.file == NULL) {
         ebb__cli_error("journal %s takes a file", verbs[verb].name);
         return EBB__EXIT_USAGE;
@@ -297,14 +302,11 @@ static int run_verb(size_t verb, int argc, char **argv) {
 
 int ebb__cmd_journal(int argc, char **argv) {
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return ebb__help_show(&ebb__help_journal);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(name, verbs[i].name) == 0) return run_verb(i, argc - 2, argv + 2);
     }
     if (argc > 1) ebb__cli_error("unknown journal command '%s': expected show or replay", name);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_journal);
 }

@@ -1,27 +1,40 @@
 /* cli/lab.c - `ebb lab`: run, explore and replay scenarios. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <inttypes.h>
 #include <string.h>
 
 #include "cli/case.h"
 
-static const char usage[] =
-    "usage: ebb lab list\n"
-    "       ebb lab run SCENARIO [--seed N] [--events N] [--trace FILE] [--journal FILE]\n"
-    "       ebb lab explore SCENARIO [--schedules N] [--dfs DEPTH] [--seed N] [--out FILE]\n"
-    "       ebb lab replay FILE [--trace FILE] [--journal FILE]\n"
-    "\n"
-    "run      one schedule; with --events, repeated until N events were traced\n"
-    "explore  many schedules: seeds from --seed (1) on, --schedules (1000) of them; or with --dfs every\n"
-    "         way that the first DEPTH (1 to 64) decisions can go, at most --schedules of them. A failure "
-    "is\n"
-    "         shrunk and written to --out (SCENARIO.lab)\n"
-    "replay   runs the file that explore wrote\n"
-    "\n"
-    "FILE gets the trace or journal of the first runtime, FILE.1 that of the second, and so on.\n"
-    "--progress shows progress even if stderr is not a terminal.\n"
-    "Exit code 0: success; 1: a run failed; 2: wrong arguments or files.\n";
+const ebb__help ebb__help_lab = {
+    .name = "lab",
+    .what = "run and explore scenarios, replay what failed",
+    .text =
+        "Runs the built-in scenarios in virtual time. FILE gets the trace or journal of the first runtime, "
+        "FILE.1 that of the second, and so on.",
+    .forms = (const ebb__help_form[]){{"list", "", "Lists the scenarios."},
+                                      {"run", "SCENARIO", "One schedule."},
+                                      {"explore", "SCENARIO",
+                                       "Many schedules. A failure is cut down and written to a file."},
+                                      {"replay", "FILE", "Runs the file that explore wrote."},
+                                      {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--seed", "N", "run explore", 0, "The seed of the run, or the first one; default 1."},
+            {"--events", "N", "run", 0, "Repeats the run until that many events were traced."},
+            {"--schedules", "N", "explore", 0,
+             "How many schedules, or at most how many with --dfs; default 1000."},
+            {"--dfs", "DEPTH", "explore", 0, "Every way that the first DEPTH (1 to 64) decisions can go."},
+            {"--out", "FILE", "explore", 0, "Where a failure goes; default SCENARIO.lab."},
+            {"--trace", "FILE", "run replay", 0, "Writes the trace."},
+            {"--journal", "FILE", "run replay", 0, "Writes the journal."},
+            {"--progress", NULL, NULL, 0, "Shows progress, also if stderr is not a terminal."},
+            {0}},
+    .exits =
+        (const ebb__help_row[]){
+            {"0", "success"}, {"1", "a run failed"}, {"2", "wrong arguments or files"}, {0}},
+};
 
 enum { MAX_DEPTH = 64 }; /* decisions that --dfs may vary */
 
@@ -176,18 +189,14 @@ static int run_verb(size_t verb, const request *q) {
 int ebb__cmd_lab(int argc, char **argv) {
     request q = {.seed = 1};
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return ebb__help_show(&ebb__help_lab);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(name, verbs[i].name) != 0) continue;
         if (!parse(&q, argc - 2, argv + 2)) return EBB__EXIT_USAGE;
         if (!q.help) return run_verb(i, &q);
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
+        return ebb__help_show(&ebb__help_lab);
     }
     if (argc > 1) ebb__cli_error("unknown lab command '%s': expected list, run, explore or replay", name);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_lab);
 }

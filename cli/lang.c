@@ -1,5 +1,6 @@
 /* cli/lang.c - `ebb check`, `ebb fmt`, `ebb explain`: the compiler of .ebb files. */
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "cli/modules.h"
 
 #include <ebb/lang.h>
@@ -9,11 +10,19 @@
 
 /* ---- check ---- */
 
-static const char check_usage[] =
-    "usage: ebb check [--json] FILE...\n"
-    "\n"
-    "  checks each file, and what it imports, as a program; exit 1 if one has an error\n"
-    "  --json   one JSON object a line for each diagnostic, on stdout\n";
+const ebb__help ebb__help_check = {
+    .name = "check",
+    .what = "check programs of typestate machines (.ebb)",
+    .text = "Checks each file, and what it imports, as a program.",
+    .forms = (const ebb__help_form[]){{NULL, "FILE...", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--json", NULL, NULL, 0, "One JSON object a line for each diagnostic, on stdout."}, {0}},
+    .exits = (const ebb__help_row[]){{"0", "no file has an error"},
+                                     {"1", "a file has an error"},
+                                     {"2", "wrong arguments, or a file that can't be read"},
+                                     {0}},
+};
 
 static int check_file(const char *path, bool json) {
     ebb__cli_file file;
@@ -35,15 +44,12 @@ static int check_file(const char *path, bool json) {
 }
 
 /* Calls `each` for the files of a command line with one flag. The worst exit code counts. */
-static int each_file(int argc, char **argv, const char *flag, const char *usage,
+static int each_file(int argc, char **argv, const char *flag, const ebb__help *help,
                      int (*each)(const char *, bool)) {
     bool on = false, files = false;
     int worst = EBB__EXIT_OK;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(usage, stdout);
-            return EBB__EXIT_OK;
-        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return ebb__help_show(help);
         if (strcmp(argv[i], flag) == 0) on = true;
         else if (argv[i][0] == '-') {
             ebb__cli_error("unknown option '%s'", argv[i]);
@@ -57,21 +63,28 @@ static int each_file(int argc, char **argv, const char *flag, const char *usage,
         files = true;
     }
     if (files) return worst;
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(help);
 }
 
 int ebb__cmd_check(int argc, char **argv) {
-    return each_file(argc, argv, "--json", check_usage, check_file);
+    return each_file(argc, argv, "--json", &ebb__help_check, check_file);
 }
 
 /* ---- fmt ---- */
 
-static const char fmt_usage[] =
-    "usage: ebb fmt [--check] FILE...\n"
-    "\n"
-    "  formats the files in place; one with a syntax error stays as it is, and the exit code is 1\n"
-    "  --check  writes nothing; names the files that would change, and exits 1 if there are any\n";
+const ebb__help ebb__help_fmt = {
+    .name = "fmt",
+    .what = "format .ebb files",
+    .text = "Formats the files in place. One with a syntax error stays as it is.",
+    .forms = (const ebb__help_form[]){{NULL, "FILE...", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--check", NULL, NULL, 0, "Writes nothing; names the files that would change."}, {0}},
+    .exits = (const ebb__help_row[]){{"0", "all files are formatted"},
+                                     {"1", "a file has a syntax error, or with --check would change"},
+                                     {"2", "wrong arguments, or a file that can't be read or written"},
+                                     {0}},
+};
 
 static int write_file(const char *path, const ebb__buffer *t) {
     FILE *out = fopen(path, "wb");
@@ -114,41 +127,25 @@ static int fmt_file(const char *path, bool check) {
 }
 
 int ebb__cmd_fmt(int argc, char **argv) {
-    return each_file(argc, argv, "--check", fmt_usage, fmt_file);
+    return each_file(argc, argv, "--check", &ebb__help_fmt, fmt_file);
 }
 
 /* ---- explain ---- */
 
-static const char explain_usage[] =
-    "usage: ebb explain [CODE]\n"
-    "\n"
-    "  what a diagnostic means, as in `ebb explain E0506`; without a code, the list of them\n";
-
-/* In lines of at most 80 characters. */
-static void print_wrapped(const char *s) {
-    size_t column = 0;
-    while (*s != 0) {
-        size_t n = strcspn(s, " ");
-        if (column > 0 && column + 1 + n > 80) {
-            fputc('\n', stdout);
-            column = 0;
-        }
-        column += (size_t)printf("%s%.*s", column > 0 ? " " : "", (int)n, s);
-        s += n + (s[n] == ' ');
-    }
-    fputc('\n', stdout);
-}
+const ebb__help ebb__help_explain = {
+    .name = "explain",
+    .what = "what a diagnostic of the compiler means",
+    .text = "Says what a diagnostic means and what to do; without a code it lists them.",
+    .forms = (const ebb__help_form[]){{NULL, "[CODE]", ""}, {0}},
+    .exits = (const ebb__help_row[]){{"0", "it was printed"}, {"2", "there is no such code"}, {0}},
+    .examples = (const ebb__help_row[]){{"ebb explain E0506", "What E0506 means."}, {0}},
+};
 
 int ebb__cmd_explain(int argc, char **argv) {
     const ebb_lang_code *code;
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(explain_usage, stdout);
-        return EBB__EXIT_OK;
-    }
-    if (argc > 2) {
-        fputs(explain_usage, stderr);
-        return EBB__EXIT_USAGE;
-    }
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return ebb__help_show(&ebb__help_explain);
+    if (argc > 2) return ebb__help_refuse(&ebb__help_explain);
     for (size_t i = 0; argc == 1 && (code = ebb_lang_code_at(i)) != NULL; i++)
         printf("%s  %s\n", code->code, code->title);
     if (argc == 1) return EBB__EXIT_OK;
@@ -158,6 +155,6 @@ int ebb__cmd_explain(int argc, char **argv) {
         return EBB__EXIT_USAGE;
     }
     printf("%s  %s\n\n", code->code, code->title);
-    print_wrapped(code->text);
+    ebb__help_wrap(stdout, code->text, 0);
     return EBB__EXIT_OK;
 }

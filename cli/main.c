@@ -1,61 +1,52 @@
 /* cli/main.c - the `ebb` command: finds and calls the subcommand. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <errno.h>
 #include <string.h>
 
-typedef struct command {
-    const char *name, *what;
-    int (*run)(int argc, char **argv);
-} command;
-
-static const command commands[] = {
-    {"audit", "show and verify audit logs of workflows", ebb__cmd_audit},
-    {"check", "check programs of typestate machines (.ebb)", ebb__cmd_check},
-    {"durable", "start, look at and steer durable orchestrations", ebb__cmd_durable},
-    {"explain", "what a diagnostic of the compiler means", ebb__cmd_explain},
-    {"files", "serve the files of a directory over HTTP", ebb__cmd_files},
-    {"fixture", "run the fixtures of the cancel contract", ebb__cmd_fixture},
-    {"fmt", "format .ebb files", ebb__cmd_fmt},
-    {"journal", "show and replay journals", ebb__cmd_journal},
-    {"lab", "run and explore scenarios, replay what failed", ebb__cmd_lab},
-    {"provider", "test a store of durable orchestrations", ebb__cmd_provider},
-    {"run", "run a program of typestate machines (.ebb)", ebb__cmd_run},
-    {"serve", "serve a store and what runs it to operators, over HTTP", ebb__cmd_serve},
-    {"test", "test programs of typestate machines in the lab", ebb__cmd_test},
-    {"top", "look at a running service", ebb__cmd_top},
-    {"trace", "show, verify, compare and export traces", ebb__cmd_trace},
-    {"worker", "run orchestrations and activities of a store", ebb__cmd_worker},
+/* clang-format off */
+const ebb__command ebb__commands[] = {
+    {&ebb__help_audit, ebb__cmd_audit},
+    {&ebb__help_check, ebb__cmd_check},
+    {&ebb__help_doctor, ebb__cmd_doctor},
+    {&ebb__help_durable, ebb__cmd_durable},
+    {&ebb__help_explain, ebb__cmd_explain},
+    {&ebb__help_files, ebb__cmd_files},
+    {&ebb__help_fixture, ebb__cmd_fixture},
+    {&ebb__help_fmt, ebb__cmd_fmt},
+    {&ebb__help_help, ebb__cmd_help},
+    {&ebb__help_init, ebb__cmd_init},
+    {&ebb__help_journal, ebb__cmd_journal},
+    {&ebb__help_lab, ebb__cmd_lab},
+    {&ebb__help_provider, ebb__cmd_provider},
+    {&ebb__help_run, ebb__cmd_run},
+    {&ebb__help_serve, ebb__cmd_serve},
+    {&ebb__help_test, ebb__cmd_test},
+    {&ebb__help_top, ebb__cmd_top},
+    {&ebb__help_trace, ebb__cmd_trace},
+    {&ebb__help_worker, ebb__cmd_worker},
+    {0},
 };
-
-static void print_commands(FILE *out) {
-    fputs("usage: ebb COMMAND ...\n\ncommands:\n", out);
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        fprintf(out, "  %-10s %s\n", commands[i].name, commands[i].what);
-    }
-    fputs(
-        "  help       this list; `ebb COMMAND --help` says more\n  --version  the version and its contract\n",
-        out);
-}
+/* clang-format on */
 
 static int run(int argc, char **argv) {
     if (argc < 2) {
-        print_commands(stderr);
+        ebb__help_list(stderr);
         return EBB__EXIT_USAGE;
     }
-    if (strcmp(argv[1], "help") == 0 || strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
-        print_commands(stdout);
+    if (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0) {
+        ebb__help_list(stdout);
         return EBB__EXIT_OK;
     }
     if (strcmp(argv[1], "--version") == 0) {
         printf("ebb %s (%s)\n", ebb_version(), EBB_CONTRACT);
         return EBB__EXIT_OK;
     }
-    for (size_t i = 0; i < sizeof commands / sizeof *commands; i++) {
-        if (strcmp(argv[1], commands[i].name) == 0) return commands[i].run(argc - 1, argv + 1);
-    }
+    const ebb__command *c = ebb__command_find(argv[1]);
+    if (c != NULL) return c->run(argc - 1, argv + 1);
     ebb__cli_error("unknown command '%s'", argv[1]);
-    print_commands(stderr);
+    ebb__help_list(stderr);
     return EBB__EXIT_USAGE;
 }
 

@@ -1,5 +1,6 @@
 /* cli/provider.c - `ebb provider test`: the conformance suite against the store of a URL. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
@@ -7,18 +8,24 @@
 
 #include <ebb/provider.h>
 
-static const char usage[] =
-    "usage: ebb provider test URL [--match TEXT]\n"
-    "       ebb provider cases\n"
-    "\n"
-    "  test    holds the store of URL to the contract of ebb/provider.h: a line a case. It deletes what it "
-    "has made,\n"
-    "          so the store may be in use\n"
-    "  cases   the cases, and what each holds\n"
-    "  --match TEXT  only cases with TEXT in their name\n"
-    "\n"
-    "URLs: sqlite:PATH, postgres://USER@HOST:PORT/DATABASE, lab:\n"
-    "Exit: 0 all have passed, 1 some have failed, 2 the store can't be opened or the arguments are wrong.\n";
+const ebb__help ebb__help_provider = {
+    .name = "provider",
+    .what = "test a store of durable orchestrations",
+    .text = "URL is sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:.",
+    .forms = (const ebb__help_form[]){{"test", "URL",
+                                       "Holds the store to the contract of ebb/provider.h: a line a case. It "
+                                       "deletes what it has made, so the "
+                                       "store may be in use."},
+                                      {"cases", "", "The cases, and what each holds."},
+                                      {0}},
+    .options =
+        (const ebb__help_option[]){{"--match", "TEXT", "test", 0, "Only cases with TEXT in their name."},
+                                   {0}},
+    .exits = (const ebb__help_row[]){{"0", "all have passed"},
+                                     {"1", "some have failed"},
+                                     {"2", "the store can't be opened, or the arguments are wrong"},
+                                     {0}},
+};
 
 typedef struct testing {
     const char *url, *match;
@@ -65,8 +72,7 @@ static int cases(void) {
 
 static int refuse(const char *what, const char *word) {
     ebb__cli_error("%s '%s'", what, word);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_provider);
 }
 
 static int parse_test(int argc, char **argv) {
@@ -78,18 +84,15 @@ static int parse_test(int argc, char **argv) {
     }
     if (t.url != NULL) return test(&t);
     ebb__cli_error("ebb provider test needs a URL");
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_provider);
 }
 
 int ebb__cmd_provider(int argc, char **argv) {
-    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0)) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (argc == 2 && (strcmp(argv[1], "--help") == 0 || strcmp(argv[1], "-h") == 0))
+        return ebb__help_show(&ebb__help_provider);
     if (argc >= 2 && strcmp(argv[1], "test") == 0) return parse_test(argc, argv);
-    if (argc == 2 && strcmp(argv[1], "cases") == 0) return cases();
+    if (argc >= 2 && strcmp(argv[1], "cases") == 0)
+        return argc == 2 ? cases() : refuse("unexpected argument", argv[2]);
     if (argc >= 2) return refuse("unknown command", argv[1]);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_provider);
 }

@@ -1,5 +1,6 @@
 /* cli/run.c - `ebb run`: a program of typestate machines, on a loop of its own, until nothing is left to do. */
 #include "cli/cli.h"
+#include "cli/help.h"
 
 #include <errno.h>
 #include <fcntl.h>
@@ -12,25 +13,31 @@
 
 enum { EXIT_FAULTED = 6, LINE_MAX_BYTES = 32 << 10 };
 
-static const char usage[] =
-    "usage: ebb run FILE [--trace FILE] [--quiet]\n"
-    "\n"
-    "Runs main, then the machines that it has started, until no message, request or timer is left.\n"
-    "A program that imports std/console also gets the lines of stdin, until its end.\n"
-    "\n"
-    "--trace FILE  records the run; ebb trace verify --strict --quiescent FILE checks it\n"
-    "--quiet       no lines on stderr about dead letters and full mailboxes\n"
-    "\n"
-    "Ctrl-C closes: messages and requests are still handled, timers are not waited for. A second one ends it "
-    "at "
-    "once.\n"
-    "Exit code 0: it has ended. 1: it does not compile, main failed, machines wait for each other for ever, "
-    "or a "
-    "spec\n"
-    "is hot. 2: wrong arguments, or a file can't be read. 3, 4, 5: as of any service, see docs/workflow.md. "
-    "6: a "
-    "machine\n"
-    "has faulted.\n";
+const ebb__help ebb__help_run = {
+    .name = "run",
+    .what = "run a program of typestate machines (.ebb)",
+    .text = "Runs main, then the machines that it has started, until no message, request or timer is left. A "
+            "program that imports std/console also gets the lines of stdin, until its end.\n\n"
+            "Ctrl-C closes: messages and requests are still handled, timers are not waited for. A second one "
+            "ends "
+            "it at once.",
+    .forms = (const ebb__help_form[]){{NULL, "FILE", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--trace", "FILE", NULL, 0,
+             "Records the run; `ebb trace verify --strict --quiescent FILE` checks it."},
+            {"--quiet", NULL, NULL, 0, "No lines on stderr about dead letters and full mailboxes."},
+            {0}},
+    .exits =
+        (const ebb__help_row[]){
+            {"0", "it has ended"},
+            {"1",
+             "it does not compile, main failed, machines wait for each other for ever, or a spec is hot"},
+            {"2", "wrong arguments, or a file can't be read"},
+            {"3-5", "as of any service, see docs/workflow.md"},
+            {"6", "a machine has faulted"},
+            {0}},
+};
 
 typedef struct program {
     const char *path, *trace;
@@ -237,14 +244,7 @@ static bool parse(program *r, int argc, char **argv) {
 
 int ebb__cmd_run(int argc, char **argv) {
     program r = {0};
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") != 0 && strcmp(argv[i], "-h") != 0) continue;
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
-    if (argc == 1) {
-        fputs(usage, stderr);
-        return EBB__EXIT_USAGE;
-    }
+    if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_run);
+    if (argc == 1) return ebb__help_refuse(&ebb__help_run);
     return parse(&r, argc - 1, argv + 1) ? run_file(&r) : EBB__EXIT_USAGE;
 }

@@ -103,13 +103,20 @@ static uint64_t in_flight_of(const ebb__cli_service *s) {
     return ebb__wf_find(ebb_runtime_host(s->rt), s->shutdown, &wf) == EBB_OK ? ebb__wf_in_flight(wf) : 0;
 }
 
+/* A row of the screen: one that wraps would be two. */
 static void say_bar(text *t, const ebb_workflow_report *now, uint64_t in_flight) {
-    char bar[BAR + 1], elapsed[32], budget[32];
-    const uint64_t done = now->elapsed < now->budget ? now->elapsed * BAR / now->budget : BAR;
-    for (uint64_t i = 0; i < BAR; i++) bar[i] = i < done ? '#' : '.';
-    bar[BAR] = 0;
-    say(t, "drain [%s] %s of %s, %" PRIu64 " in flight%s\n", bar, seconds(elapsed, now->elapsed),
-        seconds(budget, now->budget), in_flight, now->cancelled ? ", cancelled" : "");
+    static const char empty[BAR + 1] = "..............................",
+                                  full[BAR + 1] = "##############################";
+    char rest[128], line[BAR + 256], elapsed[32], budget[32];
+    const int left = (int)width() - 1;
+    int n = snprintf(rest, sizeof rest, "%s of %s, %" PRIu64 " in flight%s", seconds(elapsed, now->elapsed),
+                     seconds(budget, now->budget), in_flight, now->cancelled ? ", cancelled" : "");
+    n = left - n - (int)strlen("drain [] ");
+    const int cells = n < 0 ? 0 : n < BAR ? n : BAR;
+    const uint64_t part =
+        now->elapsed < now->budget ? now->elapsed * (uint64_t)cells / now->budget : (uint64_t)cells;
+    (void)snprintf(line, sizeof line, "drain [%.*s%.*s] %s", (int)part, full, cells - (int)part, empty, rest);
+    say(t, "%.*s\n", left, line);
 }
 
 static void draw(ebb__cli_service *s, ebb_cx *cx, const ebb_workflow_report *now) {

@@ -7,35 +7,44 @@
 #include "cli/case.h"
 #include "cli/test_program.h"
 
-static const char usage[] =
-    "usage: ebb test FILE... [--trace FILE]\n"
-    "       ebb test --explore FILE... [--schedules N] [--seed N] [--out FILE]\n"
-    "       ebb test FILE --replay CASE [--trace FILE]\n"
-    "\n"
-    "Runs programs in the lab: time is virtual, and so are clocks, timers and the console. Without an option "
-    "it\n"
-    "takes the plain schedule, in which each machine gets its turn in order and time moves on when all "
-    "wait.\n"
-    "\n"
-    "--explore  many schedules: seeds from --seed (1) on, --schedules (1000) of them. The lab chooses whose "
-    "turn\n"
-    "           is next, when time moves on, and when a line is typed. A failure is cut down and written to\n"
-    "           --out (NAME.lab)\n"
-    "--replay   runs the failure again that --explore has written\n"
-    "--trace    records the run; ebb trace verify --strict --quiescent FILE checks it\n"
-    "\n"
-    "A program fails if a machine faults and no `fault ->` catches it, an assertion, invariant or spec does "
-    "not\n"
-    "hold, machines wait for each other for ever (stuck), a spec ends in a hot state, it does not come to "
-    "its end\n"
-    "(livelock), or a rule of the trace is broken. Comments in its file say more:\n"
-    "  //> TEXT   the next line of the output, in the plain schedule. Faults, dead letters and full "
-    "mailboxes are\n"
-    "             lines of it: ! fault MACHINE MESSAGE: WHY. A fault that is listed is no failure in any "
-    "schedule\n"
-    "  //< TEXT   the next line that is typed\n"
-    "\n"
-    "Exit code 0: success; 1: a program failed or does not compile; 2: wrong arguments or files.\n";
+#include "cli/help.h"
+
+const ebb__help ebb__help_test = {
+    .name = "test",
+    .what = "test programs of typestate machines in the lab",
+    .text = "Runs programs in the lab: time is virtual, and so are clocks, timers and the console. Without "
+            "an option "
+            "it takes the plain schedule, in which each machine gets its turn in order and time moves on "
+            "when all "
+            "wait.\n\n"
+            "A program fails if a machine faults and no `fault ->` catches it, an assertion, invariant or "
+            "spec does "
+            "not hold, machines wait for each other for ever (stuck), a spec ends in a hot state, it does "
+            "not come "
+            "to its end (livelock), or a rule of the trace is broken. Comments in its file say more:\n\n"
+            "  //> TEXT   the next line of the output, in the plain schedule. Faults, dead\n"
+            "             letters and full mailboxes are lines of it: ! fault MACHINE\n"
+            "             MESSAGE: WHY. A fault that is listed is no failure in any schedule\n"
+            "  //< TEXT   the next line that is typed",
+    .forms = (const ebb__help_form[]){{NULL, "FILE...", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--trace", "FILE", NULL, 0,
+             "Records the run of one program; `ebb trace verify --strict --quiescent FILE` checks it."},
+            {"--explore", NULL, NULL, 0,
+             "Many schedules. The lab chooses whose turn is next, when time moves on, and when a line is "
+             "typed. A "
+             "failure is cut down and written to a file."},
+            {"--schedules", "N", NULL, 0, "With --explore, how many; default 1000."},
+            {"--seed", "N", NULL, 0, "With --explore, the first seed; default 1."},
+            {"--out", "FILE", NULL, 0, "With --explore, where a failure goes; default NAME.lab."},
+            {"--replay", "FILE", NULL, 0, "Runs the failure again that --explore has written."},
+            {0}},
+    .exits = (const ebb__help_row[]){{"0", "success"},
+                                     {"1", "a program failed or does not compile"},
+                                     {"2", "wrong arguments or files"},
+                                     {0}},
+};
 
 enum { STORY_MAX = 64 << 10 }; /* bytes of a story that are printed */
 
@@ -190,10 +199,8 @@ int ebb__cmd_test(int argc, char **argv) {
     request q = {.schedules = 1000, .seed = 1};
     int worst = EBB__EXIT_OK;
     if (!parse_all(&q, argc - 1, argv + 1)) return EBB__EXIT_USAGE;
-    if (q.help || argc == 1) {
-        fputs(usage, q.help ? stdout : stderr);
-        return q.help ? EBB__EXIT_OK : EBB__EXIT_USAGE;
-    }
+    if (q.help) return ebb__help_show(&ebb__help_test);
+    if (argc == 1) return ebb__help_refuse(&ebb__help_test);
     if (!fits_together(&q)) return EBB__EXIT_USAGE;
     for (int i = 0; i < q.n_paths; i++) {
         int code = test_file(&q, q.paths[i]);

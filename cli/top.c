@@ -16,21 +16,29 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "workflow/inspect.h"
 
-static const char usage[] =
-    "usage: ebb top PID|SOCKET [--once | --json]\n"
-    "\n"
-    "Shows what a service does now: its regions and tasks with their phases, what each waits for, ages and\n"
-    "poll times, lanes, fibers, heap and counters. The service must have been started with `inspect` among\n"
-    "its options (docs/guide.md). A PID is looked for in $XDG_RUNTIME_DIR/ebb and /tmp/ebb-UID.\n"
-    "\n"
-    "--once  one snapshot, as text\n"
-    "--json  one snapshot, as JSON\n"
-    "\n"
-    "Keys: q quit; s sort by tree, age or poll time; f fold tasks; space, b page; j, k or arrows scroll;\n"
-    "p pause.\n"
-    "Exit code 0: it was quit, or the snapshot was printed; 1: the service has ended; 2: no such service.\n";
+const ebb__help ebb__help_top = {
+    .name = "top",
+    .what = "look at a running service",
+    .text =
+        "Shows what a service does now: its regions and tasks with their phases, what each waits for, ages "
+        "and "
+        "poll times, lanes, fibers, heap and counters. The service must have been started with `inspect` "
+        "among "
+        "its options (docs/guide.md). A PID is looked for in $XDG_RUNTIME_DIR/ebb and /tmp/ebb-UID.\n\n"
+        "Keys: q quit; s sort by tree, age or poll time; f fold tasks; space, b page; j, k or arrows scroll; "
+        "p pause.",
+    .forms = (const ebb__help_form[]){{NULL, "PID|SOCKET", ""}, {0}},
+    .options = (const ebb__help_option[]){{"--once", NULL, NULL, 0, "One snapshot, as text."},
+                                          {"--json", NULL, NULL, 0, "One snapshot, as JSON."},
+                                          {0}},
+    .exits = (const ebb__help_row[]){{"0", "it was quit, or the snapshot was printed"},
+                                     {"1", "the service has ended"},
+                                     {"2", "no such service"},
+                                     {0}},
+};
 
 enum { REFRESH_MS = 1000, LATE_MS = 2000, PATIENCE_MS = 5000, PIECE = 32768, LINE_MOST = 64 << 20 };
 
@@ -318,10 +326,8 @@ int ebb__cmd_top(int argc, char **argv) {
     bool once = false, as_json = false;
     const char *where = NULL;
     for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) {
-            fputs(usage, stdout);
-            return EBB__EXIT_OK;
-        }
+        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0)
+            return ebb__help_show(&ebb__help_top);
         if (strcmp(argv[i], "--once") == 0) once = true;
         else if (strcmp(argv[i], "--json") == 0) as_json = true;
         else if (where == NULL && argv[i][0] != '-') where = argv[i];
@@ -330,10 +336,7 @@ int ebb__cmd_top(int argc, char **argv) {
             return EBB__EXIT_USAGE;
         }
     }
-    if (where == NULL || (once && as_json)) {
-        fputs(usage, stderr);
-        return EBB__EXIT_USAGE;
-    }
+    if (where == NULL || (once && as_json)) return ebb__help_refuse(&ebb__help_top);
     top t = {.fd = look_for(where)};
     if (t.fd < 0) {
         ebb__cli_error("no service at %s: %s", where, strerror(errno));

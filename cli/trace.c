@@ -9,24 +9,45 @@
 #include <stdlib.h>
 #include <string.h>
 
-static const char usage[] =
-    "usage: ebb trace show FILE\n"
-    "       ebb trace verify [--strict] [--quiescent] FILE...\n"
-    "       ebb trace diff FILE FILE\n"
-    "       ebb trace export --format jsonl|chrome [-o OUT] FILE...\n"
-    "       ebb trace summary [--json] FILE...\n"
-    "\n"
-    "  show         one line an event: number, time, turn/batch, event, subject, phase, reason, text\n"
-    "  verify       checksums and structure; exit 1 if the file is damaged or truncated, 2 if it is not a "
-    "trace\n"
-    "  --strict     also checks every rule of the contract, from the events alone\n"
-    "  --quiescent  also checks that only the root region is open at the end\n"
-    "               several files: of runtimes that sent each other messages, as the loops of a service do; "
-    "checks\n"
-    "               each, and what holds between them\n"
-    "  summary      who ran longest, who waited longest and for what, what drains waited for, counts\n"
-    "  diff         the first event that differs; exit 1 if there is one\n"
-    "  --progress   show progress even if stderr is not a terminal\n";
+#include "cli/help.h"
+
+const ebb__help ebb__help_trace = {
+    .name = "trace",
+    .what = "show, verify, compare and export traces",
+    .text = "Reads traces. Several files are of runtimes that sent each other messages, as the loops of a "
+            "service "
+            "do: each is checked, and what holds between them.",
+    .forms =
+        (const ebb__help_form[]){
+            {"show", "FILE",
+             "One line an event: number, time, turn/batch, event, subject, phase, reason, text."},
+            {"verify", "FILE...", "Checks checksums and structure."},
+            {"diff", "FILE FILE", "The first event that differs."},
+            {"export", "FILE...", "Writes the events for other programs."},
+            {"summary", "FILE...",
+             "Who ran longest, who waited longest and for what, what drains waited for, counts."},
+            {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--strict", NULL, "verify", 0, "Also checks every rule of the contract, from the events alone."},
+            {"--quiescent", NULL, "verify", 0, "Also checks that only the root region is open at the end."},
+            {"--format", "jsonl|chrome", "export", EBB__HELP_NEEDED, "JSON lines, or what Perfetto reads."},
+            {"-o", "FILE", "export", 0, "Where it is written to; otherwise to stdout."},
+            {"--json", NULL, "summary", 0, "As JSON."},
+            {"--progress", NULL, NULL, 0, "Shows progress, also if stderr is not a terminal."},
+            {0}},
+    .exits =
+        (const ebb__help_row[]){
+            {"0", "success"},
+            {"1", "the file is damaged or truncated, a rule is broken, or the files differ"},
+            {"2", "wrong arguments, or a file that is no trace"},
+            {0}},
+    .examples =
+        (const ebb__help_row[]){
+            {"ebb trace verify --strict run.trace", "Checks every rule of the contract."},
+            {"ebb trace export --format chrome -o run.json run.trace", "For https://ui.perfetto.dev."},
+            {0}},
+};
 
 enum { FILES_MOST = 256 }; /* there are 256 runtime ids */
 
@@ -444,17 +465,12 @@ static int run_verb(size_t verb, const request *q) {
 int ebb__cmd_trace(int argc, char **argv) {
     request q = {.n_files = 0};
     const char *name = argc > 1 ? argv[1] : "";
-    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0) {
-        fputs(usage, stdout);
-        return EBB__EXIT_OK;
-    }
+    if (strcmp(name, "--help") == 0 || strcmp(name, "-h") == 0 || strcmp(name, "help") == 0)
+        return ebb__help_show(&ebb__help_trace);
     for (size_t i = 0; i < sizeof verbs / sizeof *verbs; i++) {
         if (strcmp(name, verbs[i].name) != 0) continue;
         if (!parse(&q, argc - 2, argv + 2)) return EBB__EXIT_USAGE;
-        if (q.help) {
-            fputs(usage, stdout);
-            return EBB__EXIT_OK;
-        }
+        if (q.help) return ebb__help_show(&ebb__help_trace);
         if (q.n_files >= verbs[i].files && q.n_files <= verbs[i].most) return run_verb(i, &q);
         ebb__cli_error("trace %s takes %zu file%s, not %zu", name, verbs[i].files,
                        verbs[i].files == 1 ? "" : "s", q.n_files);
@@ -462,6 +478,5 @@ int ebb__cmd_trace(int argc, char **argv) {
     }
     if (argc > 1)
         ebb__cli_error("unknown trace command '%s': expected show, verify, diff, export or summary", name);
-    fputs(usage, stderr);
-    return EBB__EXIT_USAGE;
+    return ebb__help_refuse(&ebb__help_trace);
 }

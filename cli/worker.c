@@ -7,28 +7,41 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/help.h"
 #include "cli/service.h"
 #include "durable/worker.h"
 
-static const char usage[] =
-    "usage: ebb worker --store URL [--load FILE] [--activity NAME=COMMAND]...\n"
-    "\n"
-    "Runs the orchestrations and activities of a store until it is stopped.\n"
-    "\n"
-    "--store     sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:\n"
-    "--load      a shared library; its function ebb_app registers what it has (docs/durable.md)\n"
-    "--activity  a shell command as an activity: {\"input\":...,\"key\":\"...\",\"attempt\":N} is its "
-    "standard\n"
-    "            input, its standard output the result; exit 75 asks for another attempt\n"
-    "            A cancel sends SIGTERM to all its processes; when the shell has ended, or after 2 s, what "
-    "is left\n"
-    "            is killed. Write 'exec PROGRAM' if the program is to have that time\n"
-    "\n"
-    "SIGTERM or SIGINT (Ctrl-C) hands its work over: it claims nothing more, activities may finish, those\n"
-    "that do not are cancelled, and other workers get them. A second one stops it at once.\n"
-    "Exit code 0: it was stopped; 2: wrong arguments, a library or a store that can't be used; 3, 4, 5: as "
-    "of\n"
-    "any service, see docs/workflow.md.\n";
+const ebb__help ebb__help_worker = {
+    .name = "worker",
+    .what = "run orchestrations and activities of a store",
+    .text = "Runs the orchestrations and activities of a store until it is stopped.\n\n"
+            "A command of an activity has {\"input\":...,\"key\":\"...\",\"attempt\":N} as its standard "
+            "input, and "
+            "its standard output is the result; exit 75 asks for another attempt. A cancel sends SIGTERM to "
+            "all its "
+            "processes; when the shell has ended, or after 2 s, what is left is killed. Write `exec PROGRAM` "
+            "if the "
+            "program is to have that time.\n\n"
+            "SIGTERM or SIGINT (Ctrl-C) hands its work over: it claims nothing more, activities may finish, "
+            "those "
+            "that do not are cancelled, and other workers get them. A second one stops it at once.",
+    .forms = (const ebb__help_form[]){{NULL, "", ""}, {0}},
+    .options =
+        (const ebb__help_option[]){
+            {"--store", "URL", NULL, EBB__HELP_NEEDED,
+             "sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:."},
+            {"--load", "FILE", NULL, 0,
+             "A shared library; its function ebb_app registers what it has (docs/durable.md)."},
+            {"--activity", "NAME=COMMAND", NULL, EBB__HELP_REPEATS, "A shell command as an activity."},
+            {0}},
+    .exits = (const ebb__help_row[]){{"0", "it was stopped"},
+                                     {"2", "wrong arguments, a library or a store that can't be used"},
+                                     {"3-5", "as of any service, see docs/workflow.md"},
+                                     {0}},
+    .examples =
+        (const ebb__help_row[]){
+            {"ebb worker --store sqlite:work.db --activity charge='./charge.sh'", "Runs one activity."}, {0}},
+};
 
 typedef struct service {
     const char *url, *app_path;
@@ -122,19 +135,10 @@ static bool parse(service *s, int argc, char **argv) {
     return false;
 }
 
-static bool wants_help(int argc, char **argv) {
-    for (int i = 1; i < argc; i++) {
-        if (strcmp(argv[i], "--help") == 0 || strcmp(argv[i], "-h") == 0) return true;
-    }
-    return false;
-}
-
 int ebb__cmd_worker(int argc, char **argv) {
     service s = {0};
-    if (argc == 1 || wants_help(argc, argv)) {
-        fputs(usage, argc == 1 ? stderr : stdout);
-        return argc == 1 ? EBB__EXIT_USAGE : EBB__EXIT_OK;
-    }
+    if (argc == 1) return ebb__help_refuse(&ebb__help_worker);
+    if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_worker);
     s.activities = calloc((unsigned)argc, sizeof *s.activities);
     int code = EBB__EXIT_USAGE;
     if (s.activities == NULL) ebb__cli_error("no memory");

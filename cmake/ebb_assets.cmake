@@ -21,12 +21,16 @@ ebb_asset(web/playground/icon.svg image/svg+xml)
 foreach(name
         dashboard/api
         dashboard/drains
+        dashboard/instance
         dashboard/instances
         dashboard/keys
         dashboard/main
         dashboard/model
         dashboard/overview
+        dashboard/plots
         dashboard/rows
+        dashboard/series
+        dashboard/timeline
         dashboard/tree
         playground/element
         playground/tide)

@@ -6,7 +6,7 @@
 #include "durable/info_json.h"
 #include "serve/instance.h"
 
-enum { PAGE = 50, TURNS = 100, CUSTOM_MOST = 4096 };
+enum { PAGE = 50, TURNS = 100, CUSTOM_MOST = 4096, HISTORY_BYTES = 4 << 20 };
 
 /* ---- shared with the changes ------------------------------------------------------------------------------------- */
 
@@ -140,15 +140,18 @@ ebb_status ebb__serve_instance(ebb__ask *a) {
 
 /* ---- history ----------------------------------------------------------------------------------------------------- */
 
+/* A page that is full of turns, or of bytes, has a next one; that may be empty. */
 static json_t *history_of(const ebb_history_event *at, size_t n, uint32_t most) {
     json_t *all = json_array(), *j = json_object();
     bool ok = all != NULL && j != NULL;
-    uint64_t turns = 0;
+    uint64_t turns = 0, bytes = 0;
     for (size_t i = 0; i < n && ok; i++) {
         turns += i == 0 || at[i].turn != at[i - 1].turn;
+        bytes += strlen(at[i].json);
         ok = json_array_append_new(all, ebb__history_event_json(&at[i])) == 0;
     }
-    json_t *next = turns == most ? json_integer((json_int_t)at[n - 1].turn) : json_null();
+    json_t *next =
+        turns == most || bytes > HISTORY_BYTES ? json_integer((json_int_t)at[n - 1].turn) : json_null();
     ok = (json_object_set_new(j, "next", next) == 0) && ok && json_object_set(j, "events", all) == 0;
     json_decref(all);
     if (!ok) json_decref(j);
@@ -160,7 +163,8 @@ ebb_status ebb__serve_history(ebb__ask *a) {
                      *most = ebb__given_of(a, "most");
     const ebb_history_opts opts = {.execution = execution->number,
                                    .after = after->number,
-                                   .most = most->is ? (uint32_t)most->number : TURNS};
+                                   .most = most->is ? (uint32_t)most->number : TURNS,
+                                   .bytes = HISTORY_BYTES};
     const char *id;
     ebb_value v;
     ebb_status st;

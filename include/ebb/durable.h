@@ -565,6 +565,7 @@ typedef struct ebb_history_opts {
     /* Proves that the history could have come about: turns without a gap, every end has its start and is the only one,
      * nothing after the last event, every step that was outstanding at the end is cancelled. EBB_ERR_ORACLE. */
     bool verify;
+    uint64_t bytes; /* no turn is read after the one whose `json` takes all past this; 0: all are */
 } ebb_history_opts;
 #define ebb_instance_history(cx, s, id, ...)                                                                 \
     ebb_instance_history_site((cx), (s), (id), (__VA_ARGS__), EBB_SITE)

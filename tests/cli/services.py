@@ -82,6 +82,10 @@ class WithServices(unittest.TestCase):
             answer = connection.getresponse()
             return answer.status, json.loads(answer.read())
 
+    def shutdown(self, port, token):
+        """The path of the workflow."""
+        return "/api/v1/workflows/" + self.ask(port, token, "GET", "/api/v1/workflows")[1]["workflows"][0]["workflow"]
+
     def order_is_stuck(self, port, token):
         """Starts an order whose activity does not end."""
         self.ask(port, token, "POST", "/api/v1/instances", {"name": "order", "id": "o"})
@@ -147,6 +151,20 @@ class Terminal(WithServices):
     def shows(self, pattern):
         return until(pattern, lambda: re.search(pattern, self.screen(), re.M))
 
+    def test_a_narrow_terminal_has_a_short_bar(self):
+        command = "%s serve --listen 127.0.0.1:0 --load %s --activity \"%s\"; sleep 600"
+        self.tmux("new-session", "-d", "-s", "t", "-x", "30", "-y", "24", "-c", str(self.dir),
+                  command % (EBB, APP, STUCK))
+        port, token = self.begun(self.shows(r"^http://127\.0\.0\.1:\d+/$").group(0))
+        self.order_is_stuck(port, token)
+        path = self.shutdown(port, token)
+        self.ask(port, token, "POST", path + "/request")
+        self.assertEqual(self.ask(port, token, "POST", path + "/extend", {"ms": 600000})[0], 202)
+        for _ in range(5):
+            self.shows(r"^drain \[\] \d+\.\d s of 605\.0 s, 1$")  # as far as it fits
+            time.sleep(0.2)
+        self.assertEqual(len(re.findall(r"^drain ", self.screen(), re.M)), 1)
+
     def test_a_drain_has_a_bar_and_who_is_waited_for(self):
         command = "trap : INT; %s serve --listen 127.0.0.1:0 --load %s --activity \"%s\"; echo left with $?; sleep 600"
         self.tmux("new-session", "-d", "-s", "t", "-x", "70", "-y", "24", "-c", str(self.dir),
@@ -155,9 +173,8 @@ class Terminal(WithServices):
         self.order_is_stuck(port, token)
         self.tmux("send-keys", "-t", "t", "C-c")
         self.shows(r"ebb: request: SIGINT$")
-        self.shows(r"^drain \[\.+\] \d\.\d s of 5\.0 s, 1 in flight$")
-        workflow = self.ask(port, token, "GET", "/api/v1/workflows")[1]["workflows"][0]["workflow"]
-        self.ask(port, token, "POST", "/api/v1/workflows/%s/extend" % workflow, {"ms": 600000})
+        path = self.shutdown(port, token)
+        self.assertEqual(self.ask(port, token, "POST", path + "/extend", {"ms": 600000})[0], 202)
         self.shows(r"^drain \[\.+\] \d+\.\d s of 605\.0 s, 1 in flight$")
         self.shows(r"^  task 1\..*spawned at .*, Running")
         self.shows(r"^  and \d more$")
@@ -199,11 +216,11 @@ class Manager(WithServices):
         p.send_signal(signal.SIGTERM)
         self.assertEqual(self.told(s), "STOPPING=1\nSTATUS=request: SIGTERM")
         self.assertRegex(self.told(s), r"\ASTATUS=drain: \d in flight, at most 5\.0 s\Z")
-        workflow = self.ask(port, token, "GET", "/api/v1/workflows")[1]["workflows"][0]["workflow"]
-        self.ask(port, token, "POST", "/api/v1/workflows/%s/extend" % workflow, {"ms": 600000})
+        path = self.shutdown(port, token)
+        self.assertEqual(self.ask(port, token, "POST", path + "/extend", {"ms": 600000})[0], 202)
         more = int(re.match(r"EXTEND_TIMEOUT_USEC=(\d+)\n", self.told(s)).group(1))
         self.assertTrue(605000000 < more <= 615000000, more)  # what is left, and 10 s
-        self.ask(port, token, "POST", "/api/v1/workflows/%s/force" % workflow)
+        self.ask(port, token, "POST", path + "/force")
         self.assertRegex(self.told(s), r"\ASTATUS=finalize: forced after")
         self.assertRegex(self.told(s), r"\ASTATUS=end: ")
         p.communicate(timeout=PATIENCE_S)

@@ -50,7 +50,17 @@ foreach(name cli.shop cli.shop.soak)
 endforeach()
 set_tests_properties(cli.shop.soak PROPERTIES ENVIRONMENT EBB_SHOP_SOAK=1)
 ebb_soak(cli.shop.soak)
+# What the commands say that they take, and what is made of it: man pages, completions. It runs no other C than the rest.
+if(NOT EBB_SANITIZED)
+    ebb_python(cli.help cli/help.py ${EBB_CLI})
+endif()
+# What is fit for a service and what is not: limits, rights, addresses, stores, a PostgreSQL server of its own.
+ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
+# Projects that ebb init writes, and what it refuses.
+ebb_python(cli.init cli/init.py ${EBB_CLI})
 # 2,000 requests a second for a minute with the dashboard open, beside examples/web; then 10,000 idle connections.
 ebb_run(cli.serve_load.soak Python3::Interpreter bench/serve/run.py ${CMAKE_BINARY_DIR})
 ebb_clock(cli.serve_load.soak)
 ebb_soak(cli.serve_load.soak)
+# Programs of typestate machines in the daemon.
+ebb_python(cli.daemon_programs cli/daemon_programs.py ${EBB_CLI} ${PROJECT_SOURCE_DIR}/examples/lang)

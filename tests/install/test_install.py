@@ -139,6 +139,40 @@ class Install(unittest.TestCase):
             for place in (SOURCE, self.root):
                 self.assertNotIn(str(place), file.read_text(), file)
 
+    def test_man_pages_and_completions_are_installed(self):
+        for prefix in self.prefixes:
+            page = prefix / "share/man/man1/ebb-serve.1"
+            self.assertIn(f'"ebb {VERSION}"', page.read_text())
+            for name in ("bash-completion/completions/ebb", "zsh/vendor-completions/_ebb",
+                         "fish/vendor_completions.d/ebb.fish"):
+                self.assertTrue((prefix / "share" / name).is_file(), name)
+
+    def made(self, template):
+        """A project that the installed command has made, and the environment that finds the installed library."""
+        project = self.root / f"{template}-{self.prefix.name}"
+        run(self.prefix / "bin/ebb", "init", "--template", template, project)
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.lib / "pkgconfig"), CFLAGS="-O1 -Werror",
+                   PATH=f"{self.prefix / 'bin'}:{os.environ['PATH']}")
+        return project, env
+
+    def test_a_project_of_each_template_builds_and_its_test_passes(self):
+        for template in ("service", "durable"):
+            with self.subTest(template):
+                project, env = self.made(template)
+                run("make", "-C", project, "all", "test", env=env)
+
+    def test_the_test_of_a_project_can_fail(self):
+        for template, file, was, now in (("service", "src/service.c", "hello, ", "bye, "),
+                                         ("durable", "src/app.c", '"pay-back", in', '"send", in')):
+            with self.subTest(template):
+                self.use(self.prefixes[0])
+                project, env = self.made(template)
+                text = (project / file).read_text()
+                self.assertIn(was, text)
+                (project / file).write_text(text.replace(was, now))
+                with self.assertRaises(AssertionError):
+                    run("make", "-C", project, "test", env=env)
+
     def test_pkg_config_links_the_shared_library(self):
         for prefix in self.prefixes:
             with self.subTest(prefix.name):

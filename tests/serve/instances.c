@@ -200,6 +200,99 @@ static void a_history_is_paged_by_turns(void **state) {
     assert_int_equal(look(s, "/api/v1/instances/none/history"), 404);
 }
 
+static void assert_input_is(serve_world *s, const char *body, const char *input) {
+    ebb_value v;
+    assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    char *id = strdup(said(s, "id"));
+    assert_int_equal(loop_await(s->w, ebb_instance_status(ebb_loop_cx(s->w->loop), s->store, id), &v),
+                     EBB_OK);
+    const ebb_blob is = ebb_instance_info_of(&v)->input;
+    if (is.n != strlen(input) || memcmp(is.at, input, is.n) != 0)
+        fail_msg("%s: '%.*s' is not '%s'", body, (int)is.n, (const char *)is.at, input);
+    ebb_value_discard(ebb_loop_cx(s->w->loop), v);
+    free(id);
+}
+
+static void an_input_is_stored_as_it_was_sent(void **state) {
+    static const char *const inputs[] = {"0.1",
+                                         "-1.50e+03",
+                                         "1.0",
+                                         "12345678901234567",
+                                         "\"\"",
+                                         "\"caf\\u00e9 \\\"}\\\\\"",
+                                         "[ 0.1 , [ ] ]",
+                                         "null",
+                                         "{\"input\" : {\"id\":\"}\", \"a\":[1,\"]\\\"\"]}}",
+                                         "{}"};
+    static const char *const bodies[] = {"{\"name\":\"order\",\"input\":%s}",
+                                         "{\"input\":%s,\"name\":\"order\"}",
+                                         " { \"name\" :\t\"order\"\r\n, \"input\"  : %s  } "};
+    serve_world *s = *state;
+    char body[300];
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
+            snprintf(body, sizeof body, bodies[k], inputs[i]);
+            assert_input_is(s, body, inputs[i]);
+        }
+    }
+    assert_input_is(s, "{\"name\":\"order\",\"inp\\u0075t\":[ 1 ]}", "[1]"); /* a name with an escape */
+    assert_input_is(s, "{\"name\":\"order\"}", "");
+}
+
+enum { LARGE = 1 << 20, LARGES = 6, HISTORY_MOST = 4 << 20 };
+
+typedef struct turned {
+    serve_world *s;
+    json_int_t turn;
+} turned;
+
+static bool has_turned(void *arg) {
+    const turned *t = arg;
+    return look(t->s, "/api/v1/instances/one") == 200 && said_number(t->s, "turn") > t->turn;
+}
+
+/* Signals that nobody waits for, each of a turn of its own. */
+static void send_larges(serve_world *s) {
+    static const char head[] = "{\"name\":\"other\",\"body\":\"";
+    char *body = malloc(LARGE + 100);
+    assert_non_null(body);
+    const int n = sprintf(body, "%s", head);
+    memset(body + n, 'x', LARGE);
+    memcpy(body + n + LARGE, "\"}", 3);
+    for (int i = 0; i < LARGES; i++) {
+        assert_int_equal(look(s, "/api/v1/instances/one"), 200);
+        turned t = {s, said_number(s, "turn")};
+        assert_int_equal(change(s, "/api/v1/instances/one/signal", body), 202);
+        loop_until(s->w, has_turned, &t);
+    }
+    free(body);
+}
+
+static void a_page_of_a_history_ends_when_it_is_large(void **state) {
+    serve_world *s = *state;
+    char path[80] = "/api/v1/instances/one/history";
+    size_t pages = 0, larges = 0, last = 0;
+    start(s, "order", "one");
+    until(s, "/api/v1/instances/one", "custom", "waits");
+    send_larges(s);
+    do {
+        assert_int_equal(look(s, path), 200);
+        const json_t *events = member(s->said, "events");
+        assert_in_range(strlen(s->text), 0, HISTORY_MOST + LARGE + 65536);
+        for (size_t i = 0; i < json_array_size(events); i++) {
+            const json_t *e = json_array_get(events, i);
+            assert_int_equal(json_integer_value(json_object_get(e, "number")), ++last);
+            larges += json_string_length(member(e, "event.body")) == LARGE;
+        }
+        if (!json_is_null(member(s->said, "next")))
+            snprintf(path, sizeof path, "/api/v1/instances/one/history?after=%d",
+                     (int)said_number(s, "next"));
+        pages++;
+    } while (!json_is_null(member(s->said, "next")));
+    assert_int_equal(larges, LARGES);
+    assert_int_equal(pages, 2);
+}
+
 static void cancels_resets_and_resumes_say_what_they_refuse(void **state) {
     serve_world *s = *state;
     start(s, "order", "one");
@@ -318,7 +411,9 @@ int main(void) {
         DURABLE(names_that_no_path_can_have_are_refused),
         DURABLE(a_failure_names_the_instance_of_its_own_request),
         DURABLE(children_are_found_whatever_their_names),
+        DURABLE(an_input_is_stored_as_it_was_sent),
         DURABLE(a_history_is_paged_by_turns),
+        DURABLE(a_page_of_a_history_ends_when_it_is_large),
         DURABLE(cancels_resets_and_resumes_say_what_they_refuse),
         DURABLE(many_are_cancelled_by_a_filter_and_never_for_lack_of_one),
         DURABLE(a_store_that_does_not_answer_is_named),

@@ -27,6 +27,8 @@ async function problemOf(response) {
     return new Error([message, where && `at ${where}`, expected && `expected ${expected}`].filter(Boolean).join(', '));
 }
 
+export const pathOf = (id) => `api/v1/instances/${encodeURIComponent(id)}`;
+
 export async function ask(path) {
     const response = await fetch(path, { headers: headers() });
     if (!response.ok) throw await problemOf(response);

@@ -2,7 +2,7 @@
  *
  * A view is a module that exports one function, and a line in VIEWS. The function is called when the view is first looked
  * at: `make(place, host)`. `place` is an empty element with the view's heading before it; `host` has `say`, `ask`, `change`,
- * `go`, and the `model` of regions and tasks. It returns what the view wants to hear of, each of it optional:
+ * `go`, the `model` of regions and tasks, and the `series` of the numbers. It returns what the view wants to hear of, each of it optional:
  *
  *     shown(rest)    it is looked at; `rest` has the parts of the address after its name: #/instances/order-7 -> ['order-7']
  *     hidden()       something else is
@@ -14,11 +14,14 @@ import { instances } from './instances.js';
 import { useKeys } from './keys.js';
 import { Model } from './model.js';
 import { overview } from './overview.js';
+import { plots } from './plots.js';
 import { age } from './rows.js';
+import { Series } from './series.js';
 
 const VIEWS = [
     { name: 'overview', title: 'Overview', make: overview },
     { name: 'instances', title: 'Instances', make: instances },
+    { name: 'plots', title: 'Plots', make: plots },
 ];
 
 const AGAIN_MS = 1000;
@@ -26,6 +29,7 @@ const said = document.querySelector('#said');
 const token = document.querySelector('#token');
 const main = document.querySelector('#main');
 const model = new Model(); /* of regions and tasks */
+const series = new Series(); /* of the numbers */
 let stream = new AbortController();
 let now; /* the view that is looked at */
 
@@ -48,7 +52,7 @@ function go(name, ...rest) {
     location.hash = `#/${[name, ...rest].map(encodeURIComponent).join('/')}`;
 }
 
-const host = { say, ask, change, go, model };
+const host = { say, ask, change, go, model, series };
 
 function makeView(view) {
     const place = h('div', { className: 'place' });
@@ -97,6 +101,7 @@ function showLink(state, text) {
 
 function showLive(snapshot) {
     const [loop] = snapshot.loops;
+    series.add(loop, performance.now());
     showLink('live', loop.state === 'IDLE' ? 'live' : `live, ${loop.state} ${age(loop.elapsed_ms)} of ${age(loop.budget_ms)}`);
     setText(document.querySelector('#service'),
         `Ebb ${snapshot.version}, process ${snapshot.pid}: ${loop.tasks} tasks, ${loop.regions} regions, ${loop.fibers.alive} fibers`);

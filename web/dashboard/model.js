@@ -3,7 +3,7 @@
  * the page's clock. What ends between two events has gone through its phases in between: the page shows them one after the
  * other, STEP_MS each, so that they can be seen. What has ended stays for LINGER_MS.
  */
-const STEP_MS = 140;
+const STEP_MS = 400;
 const LINGER_MS = 2600;
 const YOUNG_MS = 900; /* what lived shorter goes without a word: requests, most of them */
 const LINGERING = 400; /* at most */
@@ -52,7 +52,7 @@ export class Model {
         node.told = told;
         node.heard = now;
         this.#advance(node, told.state ?? told.phase, now);
-        if (told.request !== undefined && before.request === undefined && told.request !== 'PARENT')
+        if (told.request !== undefined && before.request === undefined && told.request !== 'PARENT' && !node.asked)
             node.marks.push({ type: 'asked', time: now });
         if (told.masked && node.masks.at(-1)?.to !== undefined) node.masks.push({ from: now });
         if (!told.masked && node.masks.length > 0) node.masks.at(-1).to ??= now;
@@ -66,6 +66,7 @@ export class Model {
             key, what, parent, told, from, seen: now, heard: now,
             level: told.depth + 1, children: [], live: true, ended: undefined, status: '',
             spans: [{ phase: told.state ?? told.phase, from }],
+            gone: false, endsAt: undefined,
             marks: [], polls: [], masks: told.masked ? [{ from: now }] : [], abandoned: 0,
         };
         this.#nodes.set(key, node);
@@ -83,7 +84,9 @@ export class Model {
         const [from, to] = [all.indexOf(last.phase), all.indexOf(phase)];
         const through = to > from ? all.slice(from + 1, to + 1) : [phase];
         const begin = Math.max(now, last.from + STEP_MS);
-        through.forEach((one, i) => node.spans.push({ phase: one, from: begin + i * STEP_MS }));
+        /* A region drains until its tasks have ended. */
+        const waits = (one) => (node.what === 'region' && through.includes('Draining') && (one === 'Finalizing' || one === 'Closed') ? STEP_MS : 0);
+        through.forEach((one, i) => node.spans.push({ phase: one, from: begin + i * STEP_MS + waits(one) }));
         if (node.spans.length > SPANS) node.spans.splice(1, node.spans.length - SPANS);
     }
 
@@ -93,13 +96,13 @@ export class Model {
     }
 
     #end(node, now) {
-        if (node === undefined || !node.live) return;
-        node.live = false;
+        if (node === undefined || node.gone) return;
+        node.gone = true;
         const asked = this.#wasAsked(node);
         node.status = asked ? 'cancelled' : 'ended';
         if (node.what === 'region' || asked) this.#advance(node, node.what === 'region' ? 'Closed' : 'Completed', now);
         else node.spans.push({ phase: 'Completed', from: now });
-        node.ended = node.spans.at(-1).from;
+        node.endsAt = node.spans.at(-1).from;
         const known = now - node.seen >= YOUNG_MS || asked;
         if (known && this.#lingering.size < LINGERING) this.#lingering.add(node);
         else this.#remove(node);
@@ -116,8 +119,10 @@ export class Model {
 
     /** Lets go what has ended long enough ago. True if something still lingers. */
     settle(now) {
-        for (const node of this.#lingering)
-            if (now >= node.ended + LINGER_MS && node.children.length === 0) this.#remove(node);
+        for (const node of this.#lingering) {
+            if (now >= node.endsAt && node.live) Object.assign(node, { live: false, ended: node.endsAt });
+            if (now >= node.endsAt + LINGER_MS && node.children.length === 0) this.#remove(node);
+        }
         return this.#lingering.size > 0;
     }
 

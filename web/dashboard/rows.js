@@ -85,6 +85,11 @@ export function confirmButton(text, about, act) {
     return button;
 }
 
+export const timeOf = (ns) => (ns === 0 ? '' : new Date(ns / 1e6).toLocaleString('sv'));
+
+/** The status that an orchestration has given itself. */
+export const shownCustom = (custom) => (custom === null ? '' : typeof custom === 'string' ? custom : JSON.stringify(custom));
+
 export function age(ms) {
     if (ms === undefined) return '';
     if (ms < 1000) return `${ms} ms`;

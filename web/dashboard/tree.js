@@ -12,6 +12,7 @@ const OVER = 4; /* rows above and below those that can be seen */
 const AXIS = 24; /* px of the tide above the first row */
 const FRAME_MS = 30;
 const CALM_MS = 1000;
+const FRAMES = 500;
 
 const countOf = (n, what) => `${n} ${what}${n === 1 ? '' : 's'}`;
 
@@ -24,12 +25,12 @@ function regionFacts(node, now) {
     return [
         [tasks > 0 ? countOf(tasks, 'task') : '', children > 0 ? countOf(children, 'region') : ''].filter(Boolean).join(', ') || 'empty',
         request === undefined ? '' : `${request}${message ? ` "${message}"` : ''}`,
-        left === undefined || !node.live ? '' : `${age(Math.max(0, Math.round(left - (now - node.heard))))} left`,
+        left === undefined || node.gone ? '' : `${age(Math.max(0, Math.round(left - (now - node.heard))))} left`,
     ];
 }
 
 function factsOf(node, now) {
-    if (!node.live) return node.status;
+    if (node.gone) return node.status;
     const facts = node.what === 'task' ? taskFacts(node.told) : regionFacts(node, now);
     if (node.told.age_ms !== undefined) facts.push(age(Math.round(now - node.from)));
     return facts.filter(Boolean).join(' · ');
@@ -70,7 +71,7 @@ class Row {
         setAttribute(element, 'aria-expanded', node.children.length === 0 ? undefined : isOpen);
         setAttribute(element, 'aria-selected', selected);
         setVariable(element, '--at', String(index));
-        if (this.cancel !== undefined) this.cancel.hidden = !node.live || node.parent === undefined;
+        if (this.cancel !== undefined) this.cancel.hidden = node.gone || node.parent === undefined;
     }
 }
 
@@ -86,7 +87,7 @@ export class TreeView {
     #runs = false;
     #written = -1; /* when the rows were written last */
     #calm = matchMedia('(prefers-reduced-motion: reduce)');
-    frames = { count: 0, worst: 0 };
+    frames = []; /* how long the last of them took, ms */
 
     constructor(model, host) {
         this.#model = model;
@@ -147,8 +148,8 @@ export class TreeView {
             this.#drawn = clock;
             this.scrolled = scrolled;
             this.#render(began);
-            this.frames.count += 1;
-            this.frames.worst = Math.max(this.frames.worst, performance.now() - began);
+            this.frames.push(performance.now() - began);
+            if (this.frames.length > FRAMES) this.frames.shift();
         }
         if (this.#calm.matches) setTimeout(() => this.#ask(), CALM_MS / 4);
         else this.#ask();

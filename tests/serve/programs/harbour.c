@@ -82,12 +82,12 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
     const setup *s = arg;
     ebb_http_server_opts opts = {.address = {"127.0.0.1", 0}};
     ebb_http_server *server;
-    ebb_status st = ebb_http_listen(cx, &opts, &server);
+    ebb_status st = fill_fleet(cx); /* first, and so at the top of the page */
+    if (st == EBB_OK) st = ebb_http_listen(cx, &opts, &server);
     if (st == EBB_OK)
         st =
             ebb_dashboard_mount(cx, server, &(ebb_dashboard_opts){.prefix = "", .token_file = s->token_file});
     if (st == EBB_OK) st = open_rollout(cx);
-    if (st == EBB_OK) st = fill_fleet(cx);
     if (st == EBB_OK) st = fill_quay(cx, s->berths);
     if (st == EBB_OK) st = ebb_http_server_address(cx, server, &opts.address);
     if (st != EBB_OK) return st;

@@ -3,7 +3,7 @@ import assert from 'node:assert/strict';
 import { after, before, describe, it } from 'node:test';
 
 import { Chromium } from '../../tools/chromium.js';
-import { Daemon, SOON_MS, onPage as onPageOf, press, says, until } from './services.js';
+import { Daemon, SOON_MS, onPage as onPageOf, press, says, until, write } from './services.js';
 
 let browser;
 let daemon;
@@ -27,7 +27,7 @@ describe('a workflow', () => {
     }));
 });
 
-describe('instances', () => {
+describe('instances', { concurrency: true }, () => {
     it('come, are cancelled, and go', () => onPage(async (page) => {
         await daemon.start('order-7');
         await says(page, row('instances', 'order-7'), 'waits for the hurry of its buyer');
@@ -64,6 +64,82 @@ describe('instances', () => {
         await press(page, `${row('instances', 'order-8')} button`);
         await says(page, row('instances', 'order-8'), 'Cancelled');
     }, { hash: '', view: 'instances', quiet: false }));
+});
+
+describe('a list of instances', { concurrency: true }, () => {
+    it('has pages', () => onPage(async (page) => {
+        await Promise.all(Array.from({ length: 60 }, (_, i) => daemon.start(`page-${String(i).padStart(2, '0')}`)));
+        await write(page, '[name="prefix"]', 'page-');
+        await press(page, '#filter [type="submit"]');
+        await says(page, '.view[data-view="instances"]', 'Page 1, 50 instances');
+        await press(page, '#instances-next');
+        await says(page, '.view[data-view="instances"]', 'Page 2, 10 instances');
+        await until(page, row('instances', 'page-59'));
+        await press(page, '#instances-back');
+        await says(page, '.view[data-view="instances"]', 'Page 1, 50 instances');
+    }, { view: 'instances' }));
+
+    it('has those cancelled that are selected', () => onPage(async (page) => {
+        for (const id of ['s-1', 's-2', 's-3']) await daemon.start(id);
+        await write(page, '[name="prefix"]', 's-');
+        await press(page, '#filter [type="submit"]');
+        await page.waitFor(() => document.querySelectorAll('#instances tbody tr').length === 3, 'three', SOON_MS);
+        await press(page, `${row('instances', 's-1')} input`);
+        await press(page, `${row('instances', 's-3')} input`);
+        await says(page, '#cancel-selected', 'Cancel 2 selected');
+        await press(page, '#cancel-selected');
+        await says(page, '#cancel-selected', 'Cancel 2: sure?');
+        await press(page, '#cancel-selected');
+        await says(page, row('instances', 's-1'), 'Cancelled');
+        await says(page, row('instances', 's-3'), 'Cancelled');
+        assert.equal(await daemon.state('s-2'), 'Running');
+    }, { view: 'instances' }));
+});
+
+describe('one instance', { concurrency: true }, () => {
+    const verb = (n) => `#verbs button:nth-of-type(${n})`;
+
+    it('has its history, and gets a signal whose body is JSON', async () => {
+        await daemon.start('one-1');
+        await onPage(async (page) => {
+            await says(page, row('history', '6'), 'timer_created');
+            const label = await page.evaluate(() => document.querySelector('#timeline').ariaLabel);
+            assert.match(label, /3 steps, not over: event hurry, timer timer/);
+            await write(page, '[name="signal"]', 'hurry');
+            await write(page, '#signal textarea', '{"now": tru}');
+            await press(page, '#signal [type="submit"]');
+            await says(page, '#signal-wrong', 'no JSON');
+            assert.equal(await daemon.state('one-1'), 'Running');
+            await write(page, '#signal textarea', '{"now":true}');
+            await press(page, '#signal [type="submit"]');
+            await says(page, '#said', 'signal of one-1: done');
+            await says(page, '#instance-state', 'Completed');
+            await says(page, '#history', '"hurry {"now":true}'.slice(1));
+        }, { view: 'instances/one-1' });
+    });
+
+    it('is reset to an event, after a second look, and terminated', async () => {
+        await daemon.start('one-2');
+        assert.equal(await daemon.change('instances/one-2/signal', { name: 'hurry' }), 202);
+        await onPage(async (page) => {
+            await says(page, '#instance-state', 'Completed');
+            await press(page, `${row('history', '3')} button`);
+            await says(page, `${row('history', '3')} button`, 'Reset to 3: sure?');
+            await press(page, `${row('history', '3')} button`);
+            await says(page, '#said', 'reset of one-2');
+            await says(page, '#history', 'reset');
+            await daemon.start('one-3');
+            await page.evaluate(() => { location.hash = '#/instances/one-3'; });
+            await says(page, '#instance-title', 'one-3');
+            await says(page, row('history', '6'), 'timer_created');
+            await write(page, '[name="reason"]', 'by mistake');
+            await press(page, verb(2));
+            await says(page, verb(2), 'Terminate: sure?');
+            await press(page, verb(2));
+            await says(page, '#instance-state', 'Terminated');
+            await says(page, '#history', 'by mistake');
+        }, { view: 'instances/one-2' });
+    });
 });
 
 /* The last: it stops the service. */

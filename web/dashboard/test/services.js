@@ -86,14 +86,18 @@ export function says(page, selector, text) {
 }
 
 /* What stands above grows while a mouse is on its way to what stands below it. */
-export const press = (page, selector) => page.evaluate((s) => {
-    const element = document.querySelector(s);
-    element.focus();
-    element.click();
-}, selector);
+export async function press(page, selector) {
+    await until(page, selector);
+    await page.evaluate((s) => {
+        const element = document.querySelector(s);
+        element.focus();
+        element.click();
+    }, selector);
+}
 
 /** Writes into a field as a person does, over what was in it. */
 export async function write(page, selector, text) {
+    await until(page, selector);
     await page.evaluate((s) => {
         const field = document.querySelector(s);
         field.focus();

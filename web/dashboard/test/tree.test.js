@@ -37,7 +37,7 @@ after(async () => {
     await harbour?.end();
 });
 
-describe('the tree', () => {
+describe('the tree', { concurrency: true }, () => {
     it('has the regions and the tasks with what they wait for', withHarbour(async (page) => {
         await says(page, '#tree', 'waits for accept begun at http/server.c');
         await says(page, '#service', `process ${harbour.process.pid}`);
@@ -95,7 +95,7 @@ describe('a workflow', () => {
         await press(page, button(1));
         await says(page, `${card} pre`, 'is IDLE');
         await press(page, button(3));
-        const disabled = await page.evaluate((s) => Array.from(document.querySelectorAll(`${s} button`), (b) => b.ariaDisabled), card);
+        const disabled = await page.evaluate((s) => Array.from(document.querySelectorAll(`${s} button`), (b) => b.ariaDisabled).slice(0, 4), card);
         assert.deepEqual(disabled, [null, null, 'true', 'true']);
         assert.match(await page.evaluate(() => document.querySelector('#said').textContent), /^explain/); /* nothing since */
     }));
