@@ -12,7 +12,7 @@ typedef enum kind { STORE_FULL, STORE_NORMAL, STORE_POSTGRES, KINDS } kind;
 
 enum { AT_ONCE = 200, HALF_LOAD_SECONDS = 1, CANCELS = 100, REPLAYS = 3 };
 
-static const unsigned runs_of[KINDS] = {800, 1600, 150};
+static const unsigned runs_of[KINDS] = {800, 1600, 600};
 
 static char dir[] = "/tmp/ebb-bench-XXXXXX";
 static pg_server server;

@@ -47,10 +47,9 @@ typedef struct durable_shape {
 typedef struct floor_store {
     void (*begin)(void *self);
     void (*start)(void *self, uint64_t lo, uint64_t hi);
-    /* Turn number `turn` takes messages `from` up to `to`, and makes work for as many calls from `call` on. */
-    void (*turn)(void *self, uint64_t lo, uint64_t hi, unsigned turn, unsigned from, unsigned to,
-                 unsigned call, unsigned calls);
-    void (*ack)(void *self, uint64_t lo, uint64_t hi, unsigned call);
+    /* Makes work for as many calls from `call` on. Turn 1 takes the message of the start. */
+    void (*turn)(void *self, uint64_t lo, uint64_t hi, unsigned turn, unsigned call, unsigned calls);
+    void (*done)(void *self, uint64_t lo, uint64_t hi, unsigned call); /* of the same commit as a turn */
     void (*end)(void *self, uint64_t lo, uint64_t hi);
     void (*commit)(void *self);
 } floor_store;

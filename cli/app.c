@@ -8,9 +8,9 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/line.h"
 #include "durable/provider.h"
 #include "durable/store.h"
+#include "serve/line.h"
 
 static const char symbol[] = "ebb_app", symbol_http[] = "ebb_app_http";
 

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #include "cli/cli.h"
-#include "cli/line.h"
+#include "serve/line.h"
 
 /* ---- traces and journals ---- */
 

@@ -9,7 +9,7 @@
 
 #include "cli/app.h"
 #include "cli/daemon.h"
-#include "cli/line.h"
+#include "serve/line.h"
 
 static const char default_listen[] = "127.0.0.1:7070", default_app_listen[] = "127.0.0.1:7071",
                   default_dir[] = ".ebb";

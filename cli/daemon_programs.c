@@ -9,8 +9,8 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cli/line.h"
 #include "cli/modules.h"
+#include "serve/line.h"
 
 enum {
     PROGRAMS_MOST = EBB_MACHINES_MAX - 1,

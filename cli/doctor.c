@@ -6,7 +6,7 @@
 
 #include "cli/cli.h"
 #include "cli/help.h"
-#include "cli/line.h"
+#include "serve/line.h"
 
 const ebb__help ebb__help_doctor = {
     .name = "doctor",

@@ -8,8 +8,9 @@
 #include <string.h>
 #include <time.h>
 
-#include "cli/line.h"
+#include "durable/event.h"
 #include "durable/info_json.h"
+#include "serve/line.h"
 
 enum { BLOB_SHOWN = 200, EVENT_SHOWN = 160, TIME_ROOM = 32 };
 
@@ -153,13 +154,66 @@ void ebb__durable_show_row(const ebb_instance_info *i, uint32_t depth, bool json
     fputs(i->unserved ? "  (unserved)\n" : "\n", stdout);
 }
 
-void ebb__durable_show_event(const ebb_history_event *e, bool json) {
-    char at[TIME_ROOM];
-    if (!json) {
-        printf("%6" PRIu64 "  %5" PRIu64 "  %s  %-20s ", e->number, e->turn, time_text(e->at, at), e->kind);
-        ebb__durable_print_text(e->json, strlen(e->json), EVENT_SHOWN);
-        putchar('\n');
-        return;
+/* "final backoff" */
+static json_t *flags_text(json_int_t flags) {
+    char text[100] = "";
+    for (int i = 0; i < EBB__FLAGS; i++) {
+        const size_t n = strlen(text);
+        if (flags & 1 << i)
+            (void)snprintf(text + n, sizeof text - n, "%s%s", n != 0 ? " " : "", ebb__flag_names[i]);
     }
-    print_json(ebb__history_event_json(e));
+    return json_string(text);
+}
+
+static json_t *cause_text(json_int_t cause) {
+    return json_string(cause == EBB__CAUSE_SHIELDED ? "shielded"
+                                                    : ebb_cancel_kind_name((ebb_cancel_kind)cause));
+}
+
+static json_t *due_text(json_int_t due) {
+    char at[TIME_ROOM];
+    return json_string(time_text((uint64_t)due, at));
+}
+
+/* The fields of an event whose numbers say nothing to people get their names; those that are 0 go. */
+static void name_fields(json_t *event) {
+    static const struct {
+        const char *name;
+        json_t *(*text)(json_int_t n);
+    } fields[] = {{"flags", flags_text}, {"cause", cause_text}, {"due", due_text}};
+    for (size_t i = 0; i < sizeof fields / sizeof *fields; i++) {
+        const json_t *at = json_object_get(event, fields[i].name);
+        if (!json_is_integer(at)) continue;
+        const json_int_t n = json_integer_value(at);
+        if (n == 0) (void)json_object_del(event, fields[i].name);
+        else put(event, fields[i].name, fields[i].text(n));
+    }
+}
+
+/* The events of its lists have no lists of their own. */
+static void name_event(json_t *event) {
+    static const char *const lists[] = {"values", "carried"};
+    name_fields(event);
+    for (size_t i = 0; i < sizeof lists / sizeof *lists; i++) {
+        size_t k;
+        json_t *inner;
+        json_array_foreach(json_object_get(event, lists[i]), k, inner) name_fields(inner);
+    }
+}
+
+static void print_event(const ebb_history_event *e) {
+    char at[TIME_ROOM];
+    json_t *event = json_loads(e->json, JSON_ALLOW_NUL, NULL);
+    name_event(event);
+    char *text = event != NULL ? json_dumps(event, JSON_COMPACT) : NULL;
+    printf("%6" PRIu64 "  %5" PRIu64 "  %s  %-20s ", e->number, e->turn, time_text(e->at, at), e->kind);
+    if (text != NULL) ebb__durable_print_text(text, strlen(text), EVENT_SHOWN);
+    putchar('\n');
+    free(text);
+    json_decref(event);
+}
+
+void ebb__durable_show_event(const ebb_history_event *e, bool json) {
+    if (json) print_json(ebb__history_event_json(e));
+    else print_event(e);
 }

@@ -9,7 +9,7 @@
 
 #include <ebb/lab.h>
 
-#include "cli/line.h"
+#include "serve/line.h"
 #include "trace/journal.h"
 
 const ebb__help ebb__help_journal = {

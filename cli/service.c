@@ -15,8 +15,8 @@
 #include <unistd.h>
 
 #include "cli/cli.h"
-#include "cli/line.h"
 #include "cli/notify.h"
+#include "serve/line.h"
 #include "workflow/workflow.h"
 
 enum { HOLDERS = 6, CROWD = 500, BAR = 30, WIDTH = 80, WIDTH_MOST = 200, PICTURE = (HOLDERS + 2) * 256 };

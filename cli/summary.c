@@ -2,6 +2,8 @@
  * how much of everything there was. As text for people, or as JSON for programs. */
 #include "cli/summary.h"
 
+#include "cli/cli.h"
+
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>

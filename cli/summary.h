@@ -2,7 +2,7 @@
 #ifndef EBB_CLI_SUMMARY_H
 #define EBB_CLI_SUMMARY_H
 
-#include "cli/story.h"
+#include "serve/story.h"
 
 typedef struct ebb__summary ebb__summary;
 ebb__summary *ebb__summary_new(void); /* NULL: no memory */

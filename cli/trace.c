@@ -1,4 +1,5 @@
 /* cli/trace.c - `ebb trace show | verify | diff | export | summary`. */
+#include "cli/cli.h"
 #include "cli/export.h"
 #include "cli/summary.h"
 #include "cli/together.h"
@@ -174,7 +175,9 @@ static int each_of(const ebb__cli_file *f, FILE *out, ebb__export_fn *fn, ebb__s
     if (code != EBB__EXIT_OK) return code;
     bool first_file = story->first_file, last_file = story->last_file;
     const ebb__map *stamps = story->stamps;
-    ebb__story_begin(story, r.runtime_id);
+    const uint32_t before = story->process;
+    ebb__story_begin(story, r.runtime_id, ebb__cli_allocator());
+    story->process += before;
     story->first_file = first_file;
     story->last_file = last_file;
     story->stamps = stamps;
@@ -198,13 +201,24 @@ static void collect_stamps(const ebb__cli_file *f, ebb__map *stamps) {
     }
 }
 
+/* What keeps the tracks of two processes apart whose runtimes have the same number. */
+static uint32_t others_before(const ebb__cli_file *f, size_t i) {
+    enum { AT_RUNTIME = 12, EACH = 256 };
+    uint32_t n = 0;
+    for (size_t k = 0; k < i; k++) n += f[k].bytes[AT_RUNTIME] == f[i].bytes[AT_RUNTIME];
+    return n * EACH;
+}
+
 static int export_all(const request *q, const ebb__cli_file *f, FILE *out, ebb__export_fn *fn) {
     ebb__map stamps;
     int code = EBB__EXIT_OK;
     ebb__map_init(&stamps, ebb__cli_allocator(), sizeof(uint64_t));
     for (size_t i = 0; i < q->n_files; i++) collect_stamps(&f[i], &stamps);
     for (size_t i = 0; code == EBB__EXIT_OK && i < q->n_files; i++) {
-        ebb__story story = {.first_file = i == 0, .last_file = i + 1 == q->n_files, .stamps = &stamps};
+        ebb__story story = {.first_file = i == 0,
+                            .last_file = i + 1 == q->n_files,
+                            .process = others_before(f, i),
+                            .stamps = &stamps};
         code = each_of(&f[i], out, fn, &story, q->progress);
     }
     ebb__map_free(&stamps);
@@ -245,7 +259,7 @@ static int sum_up(const request *q, const ebb__cli_file *f, ebb__summary *m) {
     if (code != EBB__EXIT_OK) return code;
     ebb__progress p = ebb__progress_begin(f->path, q->progress);
     ebb_status st;
-    ebb__story_begin(&story, r.runtime_id);
+    ebb__story_begin(&story, r.runtime_id, ebb__cli_allocator());
     while ((st = ebb__line_next(&r, &line)) == EBB_OK) {
         ebb__summary_take(m, &story, &line);
         ebb__progress_step(&p, r.offset, r.n);

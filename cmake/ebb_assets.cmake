@@ -17,6 +17,7 @@ endmacro()
 ebb_asset(serve/openapi.json application/json)
 ebb_asset(web/dashboard/index.html "text/html; charset=utf-8")
 ebb_asset(web/dashboard/dashboard.css "text/css; charset=utf-8")
+ebb_asset(web/dashboard/trace.css "text/css; charset=utf-8")
 ebb_asset(web/playground/icon.svg image/svg+xml)
 foreach(name
         dashboard/api
@@ -24,6 +25,7 @@ foreach(name
         dashboard/instance
         dashboard/instances
         dashboard/keys
+        dashboard/lanes
         dashboard/main
         dashboard/model
         dashboard/overview
@@ -31,6 +33,8 @@ foreach(name
         dashboard/rows
         dashboard/series
         dashboard/timeline
+        dashboard/trace
+        dashboard/trace_read
         dashboard/tree
         playground/element
         playground/tide)

@@ -166,14 +166,20 @@ static void was_late(ebb_activity *a) {
     if (!a->gone) w->stats.cancelled++;
 }
 
+static void was_stored(const ebb_activity *a) {
+    ebb_worker *w = a->worker;
+    if (a->status == EBB_OK) w->stats.completed++;
+    else w->stats.failed++;
+}
+
 static void ack(ebb_cx *cx, ebb_activity *a) {
     ebb_worker *w = a->worker;
     ebb_status st = EBB_ERR_NOMEM;
-    const ebb_blob message = message_of(a);
-    ebb_provider_ack_work_call *c = message.at != NULL ? ebb__call_new(w->gate, EBB_PROVIDER_ACK_WORK) : NULL;
+    ebb_provider_ack_work_call *c =
+        a->message.at != NULL ? ebb__call_new(w->gate, EBB_PROVIDER_ACK_WORK) : NULL;
     if (c == NULL) return; /* its lease lapses, and it runs again */
     ebb_blob *copy = ebb__call_room(&c->call, sizeof *copy);
-    if (copy != NULL) *copy = ebb__call_blob(&c->call, message);
+    if (copy != NULL) *copy = ebb__call_blob(&c->call, a->message);
     c->node = w->work_node.node;
     c->token = a->token;
     c->ack_id = ebb__token_new(ebb__store_host(w->store));
@@ -183,8 +189,7 @@ static void ack(ebb_cx *cx, ebb_activity *a) {
     c->message = copy;
     c = ebb__worker_insist(cx, w, &c->call, &st);
     if (c == NULL) return;
-    if (st == EBB_OK && a->status == EBB_OK) w->stats.completed++;
-    else if (st == EBB_OK) w->stats.failed++;
+    if (st == EBB_OK) was_stored(a);
     else if (st == EBB_ERR_GONE) was_late(a);
     else
         ebb__worker_log(w, EBB_DURABLE_ERROR, a->instance, "the end of %s was not stored: %s", a->name,
@@ -216,6 +221,17 @@ static void finish(ebb_cx *cx, ebb_activity *a) {
     }
     if (a->returned && !ebb__region_is_cancelled(w->rt, w->unit)) ack(cx, a);
     else give_back(cx, a);
+}
+
+/* True: a turn has taken the end. */
+static bool is_taken(ebb_cx *cx, ebb_activity *a) {
+    ebb_worker *w = a->worker;
+    if (w->left || a->handed_over || a->gone || !a->returned) return false;
+    if (ebb__region_is_cancelled(w->rt, w->unit)) return false;
+    a->message = message_of(a);
+    if (a->message.at == NULL || !ebb__ended_offer(cx, a)) return false;
+    was_stored(a);
+    return true;
 }
 
 /* ---- the supervisor ------------------------------------------------------------------------------------------------------------------- */
@@ -268,6 +284,27 @@ static void activity_over(ebb_activity *a) {
     activity_free(a);
 }
 
+static uint64_t name_of(const ebb_activity *a) {
+    return ebb__instance_name(a->key, a->number);
+}
+
+static void note_started(const ebb_activity *a, ebb_task task) {
+    ebb_runtime *rt = a->worker->rt;
+    ebb__note_event(rt, EBB_EV_DURABLE_ACTIVITY_STARTED, .task = task.id, .region = a->region.id,
+                    .other = name_of(a), .value = a->attempt, .text = a->name);
+    if (a->traced)
+        ebb__note_trace(rt, false, EBB__TRACE_ACTIVITY, task.id, a->region, name_of(a), &a->trace.at);
+}
+
+bool ebb__activity_say(const ebb_worker *w, ebb_region region, char *out, size_t room) {
+    const ebb_activity *a = w->activities;
+    while (a != NULL && a->region.id != region.id) a = a->next;
+    if (a == NULL) return false;
+    (void)snprintf(out, room, "activity %.100s #%llu of %.150s%s", a->name, (unsigned long long)a->number,
+                   a->instance, a->gone ? ", cancelled" : "");
+    return true;
+}
+
 /* EBB_OK: it has run. Else there was no memory for its fiber. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a) {
     const ebb_region_opts opts = {.policy = EBB_FAIL_COLLECT, .name = "activity"};
@@ -277,9 +314,13 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
         a->region.id = 0;
         return st;
     }
+    if (a->traced) ebb__region_set_trace(a->worker->rt, a->region, &a->trace);
     const ebb_task task = ebb_fiber_spawn(cx, a->region, body, a);
     st = ebb_id_status(task.id);
+    note_started(a, task);
     (void)ebb_region_join(cx, a->region);
+    ebb__note_event(a->worker->rt, EBB_EV_DURABLE_ACTIVITY_ENDED, .task = task.id, .other = name_of(a),
+                    .value = (uint32_t)a->status, .text = a->name);
     ebb_region_state state;
     a->forced = ebb_region_state_of(cx, a->region, &state) == EBB_OK && state != EBB_REGION_CLOSED;
     a->region.id = 0;
@@ -288,6 +329,7 @@ static ebb_status run(ebb_cx *cx, ebb_activity *a) {
 
 static ebb_status supervisor(ebb_cx *cx, void *arg) {
     ebb_activity *a = arg;
+    a->supervisor = ebb_cx_task(cx);
     (void)ebb_mask(cx);
     if (a->claim > a->of->opts.attempts) {
         a->status = EBB_ERR_POISONED;
@@ -300,7 +342,7 @@ static ebb_status supervisor(ebb_cx *cx, void *arg) {
     }
     if (a->forced)
         return EBB_CANCELLED; /* the body may still run: the worker frees the record with its region */
-    finish(cx, a);
+    if (!is_taken(cx, a)) finish(cx, a);
     (void)ebb_unmask(cx);
     activity_over(a);
     return EBB_OK;
@@ -326,7 +368,9 @@ static ebb_activity *activity_new(ebb_worker *w, ebb__registered_activity *r,
     a->number = item->activity;
     a->attempt = item->attempt;
     a->claim = item->attempts;
-    a->input = keep_blob(a, item->input, &failed);
+    ebb_blob input;
+    a->traced = ebb__context_unwrap(item->input, &a->trace.at, &input);
+    a->input = keep_blob(a, input, &failed);
     a->token = item->token;
     a->status = EBB_CANCELLED;
     if (!failed) return a;

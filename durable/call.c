@@ -304,6 +304,21 @@ static void apply_fault(ebb__call *k) {
     if (k->fault == EBB__FAULT_CRASH_AFTER) crash(k->gate);
 }
 
+/* A failure for a moment is nobody's concern. What says nothing about the database changes nothing. */
+static void note_away(ebb__call_gate *g, const ebb_provider_call *c) {
+    const uint64_t now = ebb_now(ebb_runtime_host(g->runtime));
+    if (c->status == EBB_ERR_UNAVAILABLE) {
+        if (g->away_since == 0) g->away_since = now != 0 ? now : 1;
+        if (g->away_told || now - g->away_since < EBB__AWAY_AFTER) return;
+        g->away_told = true;
+        g->away(g, c->text, now - g->away_since);
+    } else if (ebb_provider_class_of(c->status) != EBB_PROVIDER_RETRYABLE && c->status != EBB_ERR_CLOSED) {
+        if (g->away_told) g->away(g, NULL, now - g->away_since);
+        g->away_since = 0;
+        g->away_told = false;
+    }
+}
+
 /* On the loop's thread. The call is its reader's from here on, or gone with a reader that is. */
 static void finish(ebb__call *k) {
     ebb__call_gate *g = k->gate;
@@ -311,6 +326,7 @@ static void finish(ebb__call *k) {
     g->begun--;
     g->inside++;
     apply_fault(k);
+    if (g->away != NULL && !g->crashed && k->ended == NULL) note_away(g, c);
     if (k->ended != NULL) {
         k->ended(k->arg, c);
         call_free(k);

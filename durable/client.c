@@ -147,16 +147,27 @@ static ebb_status check_start(const ebb_start_opts *given, ebb_start_opts *o) {
     return st == EBB_OK ? check_payload("an input", o->input) : st;
 }
 
-static void fill_start(ebb_store *s, ebb_provider_call *c, ebb_provider_start_call *to,
+/* Gives the context of the work that starts it, if that has one. */
+static void give_trace(ebb_cx *cx, ebb__event *e, char text[EBB_TRACEPARENT_TEXT + 1]) {
+    ebb__trace_context *from = ebb__trace_of(cx);
+    if (from == NULL) return;
+    const ebb_traceparent t = ebb__trace_next(ebb__rt_of(cx), from);
+    ebb_traceparent_text(&t, text);
+    e->trace = (ebb__event_text){text, EBB_TRACEPARENT_TEXT};
+    ebb__note_trace(ebb__rt_of(cx), true, EBB__TRACE_INSTANCE, ebb_cx_task(cx).id, ebb_cx_region(cx), 0, &t);
+}
+
+static void fill_start(ebb_cx *cx, ebb_store *s, ebb_provider_call *c, ebb_provider_start_call *to,
                        const ebb_start_opts *o) {
     const ebb_provider_host *host = ebb__store_host(s);
-    char uuid[37];
+    char uuid[37], trace[EBB_TRACEPARENT_TEXT + 1];
     uint64_t random[2];
     host->random(host->ctx, random, sizeof random);
     ebb__uuid_say(random[0], random[1], uuid);
     ebb__event e = {
         .kind = EBB__EVENT_STARTED, .name = ebb__text_of(o->name), .version = o->version, .body = o->input};
     host->random(host->ctx, e.seed.at, sizeof e.seed.at);
+    give_trace(cx, &e, trace);
     to->id = ebb__call_text(c, o->id != NULL ? o->id : uuid);
     to->name = ebb__call_text(c, o->name);
     to->version = o->version;
@@ -178,7 +189,7 @@ ebb_future *ebb_instance_start_site(ebb_cx *cx, ebb_store *s, const ebb_start_op
     ebb_status st = check_start(opts, &o);
     ebb_provider_start_call *c = st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_START) : NULL;
     if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
-    fill_start(s, &c->call, c, &o);
+    fill_start(cx, s, &c->call, c, &o);
     return ebb_then_site(cx, ebb__call_begin(cx, &c->call, site), started, NULL, site);
 }
 
@@ -216,7 +227,7 @@ ebb_future *ebb_instance_signal_site(ebb_cx *cx, ebb_store *s, const ebb_signal_
     if (first != NULL) {
         memset(first, 0, sizeof *first);
         start.id = o.id;
-        fill_start(s, &c->call, first, &start);
+        fill_start(cx, s, &c->call, first, &start);
         c->start = first;
     }
     return ebb__client_done(cx, &c->call, site);

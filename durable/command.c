@@ -1,9 +1,11 @@
 /* Programs as activities: JSON on standard input, the result from standard output, how it went from the exit code. */
+#define _GNU_SOURCE /* environ */
 #include <jansson.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sysexits.h>
+#include <unistd.h>
 
 #include "base/opts.h"
 #include "durable/run.h"
@@ -99,6 +101,25 @@ static ebb_status outcome(ebb_activity *a, ebb_value exit, tail *errors) {
     return ebb_activity_fail(a, &why);
 }
 
+/* The environment with TRACEPARENT, in the memory of the activity. NULL: no memory. */
+static const char *const *env_with(ebb_activity *a, const char *const *env, const ebb_traceparent *t) {
+    static const char name[] = "TRACEPARENT=";
+    size_t n = 0, kept = 0;
+    if (env == NULL) env = (const char *const *)environ;
+    while (env[n] != NULL) n++;
+    const char **to = ebb_activity_alloc(a, (n + 2) * sizeof *to);
+    char *own = ebb_activity_alloc(a, sizeof name + EBB_TRACEPARENT_TEXT);
+    if (to == NULL || own == NULL) return NULL;
+    for (size_t i = 0; i < n; i++) {
+        if (strncmp(env[i], name, sizeof name - 1) != 0) to[kept++] = env[i];
+    }
+    memcpy(own, name, sizeof name - 1);
+    ebb_traceparent_text(t, own + sizeof name - 1);
+    to[kept++] = own;
+    to[kept] = NULL;
+    return to;
+}
+
 static void give_up(ebb_future *f) {
     (void)ebb_future_cancel(f, EBB_CANCEL_USER);
     ebb_future_drop(f);
@@ -106,12 +127,17 @@ static void give_up(ebb_future *f) {
 
 /* The cancel of a wait ends the program by SIGTERM, then SIGKILL; so does the end of the activity's region. */
 static ebb_status run(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) {
-    const ebb_process_opts *opts = ebb_activity_arg(a);
+    ebb_process_opts own = *(const ebb_process_opts *)ebb_activity_arg(a), *opts = &own;
+    ebb_traceparent trace;
     const char *request = request_of(a, in);
     ebb_stream io[3];
     ebb_value exit;
     tail *errors = ebb_activity_alloc(a, sizeof *errors);
     if (request == NULL || errors == NULL) return EBB_ERR_NOMEM;
+    if (ebb_cx_traceparent(cx, &trace)) {
+        own.env = env_with(a, own.env, &trace);
+        if (own.env == NULL) return EBB_ERR_NOMEM;
+    }
     const ebb_process p = ebb_process_spawn(cx, io, opts);
     ebb_status st = ebb_id_status(p.id);
     if (st != EBB_OK) return ebb__durable_say(st, "%s can't be started: %s", opts->file, ebb_status_text(st));

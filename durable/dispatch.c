@@ -13,7 +13,6 @@ enum { POISONED_AT = 10 }; /* claims of an instance without an end, after which 
 /* One claim. The item points into `fetched`, which the turns of one fetch share. */
 typedef struct fetched {
     ebb_provider_fetch_turns_call *call;
-    uint64_t taken; /* by the runtime's clock, when the store's was `call->now` */
     uint32_t uses;
 } fetched;
 
@@ -25,7 +24,9 @@ typedef struct place {
 
 typedef struct turn {
     ebb_worker *worker;
-    fetched *from;
+    fetched *from; /* NULL: the turn was not fetched, but takes ends of activities that ran here */
+    ebb_provider_turn_item own; /* without `from` */
+    ebb__ended ended;           /* what it takes */
     const ebb_provider_turn_item *item;
     ebb__hot *hot;
     bool alone;
@@ -90,13 +91,18 @@ static bool is_for_good(ebb_status st) {
            st == EBB_ERR_VERSION;
 }
 
+/* Another has run the turn, or the work that it would end is another's. */
+static bool was_late(ebb_status st) {
+    return st == EBB_ERR_FENCED || st == EBB_ERR_GONE;
+}
+
 /* `st` is why the turn could not be committed. */
 static void give_up(ebb_cx *cx, turn *t, ebb_status st, const ebb__orch_run *of) {
     char why[700];
     if (st == EBB_CANCELLED) return; /* the claim ends with the node */
     if (!is_for_good(st)) {
         ebb_sleeper pause = {0};
-        if (st != EBB_ERR_FENCED) (void)ebb_sleep(cx, &pause, RETRY_PAUSE);
+        if (!was_late(st)) (void)ebb_sleep(cx, &pause, RETRY_PAUSE);
         abandon(cx, t->worker, t->item->token);
         return;
     }
@@ -181,6 +187,19 @@ static void claim_here(turn *t, const ebb_provider_ack_turn_call *a) {
     }
 }
 
+/* The messages it was fetched with, or the work whose ends it takes. */
+static void put_inputs(const turn *t, ebb_provider_ack_turn_call *a) {
+    const size_t n = t->item->messages_n;
+    ebb_provider_message_key *acked = NULL;
+    ebb_provider_work_done *done = NULL;
+    if (t->from != NULL) a->acked = acked = ebb__call_room(&a->call, n * sizeof *acked);
+    else a->done = done = ebb__call_room(&a->call, n * sizeof *done);
+    for (size_t i = 0; acked != NULL && i < n; i++) acked[i] = t->item->messages[i].at;
+    a->acked_n = acked != NULL ? n : 0;
+    for (const ebb_activity *x = t->ended.first; done != NULL && x != NULL; x = x->next_ended)
+        done[a->done_n++] = (ebb_provider_work_done){x->execution, x->number, x->token};
+}
+
 static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st) {
     ebb_worker *w = t->worker;
     (void)cx;
@@ -192,10 +211,7 @@ static ebb_provider_ack_turn_call *ack_call(ebb_cx *cx, turn *t, ebb_status *st)
     a->ack_id = ebb__token_new(ebb__store_host(w->store));
     a->lease = w->opts.lease;
     a->keep = w->opts.cache > 0 && !w->closing && !ebb__orch_run_has_ended(t->hot->run);
-    ebb_provider_message_key *acked = ebb__call_room(&a->call, t->item->messages_n * sizeof *acked);
-    for (size_t i = 0; acked != NULL && i < t->item->messages_n; i++) acked[i] = t->item->messages[i].at;
-    a->acked = acked;
-    a->acked_n = t->item->messages_n;
+    put_inputs(t, a);
     return a;
 }
 
@@ -251,17 +267,29 @@ static void cancel_here(const turn *t, const ebb_provider_ack_turn_call *a) {
     }
 }
 
+/* One whose commit failed otherwise is fenced as well: nothing of it counts. */
+static void note_ended(const turn *t, const ebb_provider_ack_turn_call *a, ebb_status st) {
+    ebb_runtime *rt = t->worker->rt;
+    ebb__note_event(rt, st == EBB_OK ? EBB_EV_DURABLE_TURN_COMMITTED : EBB_EV_DURABLE_TURN_FENCED,
+                    .task = t->hot->task.id, .other = ebb__instance_name(a->key, a->turn),
+                    .value = ebb__orch_run_actions(t->hot->run));
+    if (st == EBB_OK && ebb__orch_run_has_ended(t->hot->run))
+        ebb__note_event(rt, EBB_EV_DURABLE_INSTANCE_ENDED, .other = ebb__instance_name(a->key, 0));
+}
+
 static void commit_ended(ebb_cx *cx, turn *t, const ebb_provider_ack_turn_call *a, ebb_status st) {
     ebb_worker *w = t->worker;
+    note_ended(t, a, st);
     t->hot->token = st == EBB_OK && a->keep ? t->item->token : (ebb_provider_token){0, 0};
     if (st == EBB_OK) {
         w->stats.turns++;
+        ebb__ended_settle(&t->ended, true);
         cancel_here(t, a);
         start_here(cx, t, a);
         return;
     }
     start_nothing(t);
-    if (st == EBB_ERR_FENCED) w->stats.fenced++;
+    if (was_late(st)) w->stats.fenced++;
     else
         ebb__worker_log(w, EBB_DURABLE_ERROR, t->hot->id, "turn %llu was not committed: %s",
                         (unsigned long long)a->turn, a->call.text);
@@ -310,6 +338,8 @@ static ebb_status warm(ebb_cx *cx, turn *t, const ebb__registered_orch *of) {
     if (is_hot(t)) return EBB_OK;
     ebb__hot_discard(cx, h);
     h->execution = t->item->execution;
+    h->name = of->name;
+    h->version = of->version;
     h->run = ebb__hot_run_new(cx, h, of, false);
     if (h->run == NULL) return EBB_ERR_NOMEM;
     if (t->item->turn > 0) t->worker->stats.replays++;
@@ -325,6 +355,17 @@ static ebb_status make_shadow(ebb_cx *cx, turn *t, const ebb__registered_orch *o
     return h->shadow != NULL ? EBB_OK : EBB_ERR_NOMEM;
 }
 
+static void note_begun(const turn *t) {
+    const ebb_provider_turn_item *item = t->item;
+    ebb_runtime *rt = t->worker->rt;
+    const uint64_t name = ebb__instance_name(item->key, item->turn + 1);
+    if (item->turn == 0)
+        ebb__note_event(rt, EBB_EV_DURABLE_INSTANCE_STARTED, .other = ebb__instance_name(item->key, 0),
+                        .value = (uint32_t)item->execution, .text = item->id);
+    ebb__note_event(rt, EBB_EV_DURABLE_TURN_BEGUN, .task = t->hot->task.id, .other = name,
+                    .value = (uint32_t)item->messages_n, .text = item->id);
+}
+
 static ebb_status take_turn(ebb_cx *cx, turn *t) {
     ebb__hot *h = t->hot;
     const ebb_provider_turn_item *item = t->item;
@@ -333,8 +374,9 @@ static ebb_status take_turn(ebb_cx *cx, turn *t) {
     ebb_status st = warm(cx, t, of);
     if (st == EBB_OK) st = make_shadow(cx, t, of);
     if (st != EBB_OK) return st;
-    const uint64_t now = t->from->call->now + (ebb_now(cx) - t->from->taken);
+    const uint64_t now = t->worker->clock + (ebb_now(cx) - t->worker->clock_at);
     h->parked = false;
+    note_begun(t);
     st =
         ebb__hot_parked(cx, h, h->run, ebb__orch_run_turn(cx, h->run, now, item->messages, item->messages_n));
     return st == EBB_OK ? commit(cx, t) : st;
@@ -361,12 +403,14 @@ static void turn_over(ebb_cx *cx, turn *t) {
         h->shadow = NULL;
     }
     const bool goes_on = h->run != NULL && !ebb__orch_run_has_ended(h->run) && !ebb__token_is_none(h->token);
+    ebb__ended_settle(&t->ended, false);
+    ebb__ended_put_back(h);
     if (goes_on && !w->left) ebb__hot_idle(cx, h);
     else ebb__hot_free(cx, h);
-    unuse(t->from, &w->allocator);
+    w->look_for_turns |= t->from != NULL || w->turns == w->opts.turns;
+    if (t->from != NULL) unuse(t->from, &w->allocator);
     w->turns--;
     if (t->alone) w->turns_alone = false;
-    w->look_for_turns = true;
     ebb__worker_wake(w, &w->dispatcher);
     ebb__worker_wake(w, &w->main);
     ebb__free(&w->allocator, t, sizeof *t);
@@ -418,6 +462,59 @@ static void dispatch(ebb_cx *cx, ebb_worker *w, fetched *f, const ebb_provider_t
     turn_over(cx, t);
 }
 
+static void ended_message(const ebb_activity *a, ebb_provider_message *to) {
+    *to = (ebb_provider_message){.at = {EBB_PROVIDER_MESSAGE_ACTIVITY, 0},
+                                 .execution = a->execution,
+                                 .step = a->number,
+                                 .body = a->message};
+}
+
+/* As if they had been fetched. The list of messages is of the first activity, which waits for the turn. */
+static bool put_own(turn *t) {
+    const ebb__hot *h = t->hot;
+    size_t n, i = 0;
+    t->ended = ebb__ended_take(t->hot, EBB_DURABLE_BATCH, &n);
+    ebb_provider_message *messages = ebb_activity_alloc(t->ended.first, n * sizeof *messages);
+    t->own = (ebb_provider_turn_item){.token = h->token,
+                                      .key = h->key,
+                                      .id = h->id,
+                                      .name = h->name,
+                                      .version = h->version,
+                                      .execution = h->execution,
+                                      .turn = ebb__orch_run_turns(h->run),
+                                      .attempts = 1,
+                                      .messages = messages,
+                                      .messages_n = n};
+    for (const ebb_activity *a = t->ended.first; messages != NULL && a != NULL; a = a->next_ended)
+        ended_message(a, &messages[i++]);
+    return messages != NULL;
+}
+
+/* An instance that is idle, and has ends of activities. Without memory they are acked. */
+static void dispatch_ended(ebb_cx *cx, ebb_worker *w, ebb__hot *h) {
+    turn *t = ebb__alloc(&w->allocator, sizeof *t);
+    if (t == NULL) {
+        ebb__ended_settle(&h->ended, false);
+        return;
+    }
+    *t = (turn){.worker = w, .hot = h};
+    t->item = &t->own;
+    ebb__hot_take(h);
+    w->turns++;
+    if (put_own(t)) h->task = ebb_fiber_spawn(cx, w->unit, turn_body, t);
+    if (h->task.id != 0 && ebb_id_status(h->task.id) == EBB_OK) return;
+    turn_over(cx, t);
+}
+
+static void dispatch_all_ended(ebb_cx *cx, ebb_worker *w) {
+    if (w->ended.first == NULL || w->turns >= w->opts.turns) return;
+    for (ebb__hot *h = ebb__ended_gather(w), *next; h != NULL; h = next) {
+        next = h->next_ended;
+        if (w->turns < w->opts.turns) dispatch_ended(cx, w, h);
+        else ebb__ended_put_back(h);
+    }
+}
+
 static ebb_provider_fetch_turns_call *fetch_call(ebb_worker *w) {
     ebb_provider_fetch_turns_call *c = ebb__call_new(w->gate, EBB_PROVIDER_FETCH_TURNS);
     if (c == NULL) return NULL;
@@ -451,7 +548,9 @@ static uint64_t look(ebb_cx *cx, ebb_worker *w, uint64_t *pause) {
         return later;
     }
     *pause = 0;
-    *f = (fetched){c, ebb_now(cx), 1};
+    *f = (fetched){c, 1};
+    w->clock = c->now;
+    w->clock_at = ebb_now(cx);
     const bool alone = c->suspects && c->items_n == 1 && c->items[0].attempts > 1;
     w->turn_suspects = c->suspects_wait && !c->suspects;
     if (w->turn_suspects || c->items_n == c->most) w->look_for_turns = true;
@@ -472,6 +571,7 @@ ebb_status ebb__dispatcher(ebb_cx *cx, void *worker) {
     ebb_worker *w = worker;
     uint64_t next = 0, pause = 0;
     while (!w->over && w->orchs_n != 0) {
+        dispatch_all_ended(cx, w);
         const bool may = may_look(w);
         const uint64_t from = w->look_for_turns ? pause : next;
         if (may && ebb_now(cx) >= from) {
@@ -483,6 +583,7 @@ ebb_status ebb__dispatcher(ebb_cx *cx, void *worker) {
         if (ebb_checkpoint(cx) != EBB_OK) break;
     }
     w->dispatcher.task.id = 0;
+    ebb__ended_settle(&w->ended, false);
     ebb__worker_wake(w, &w->main);
     return EBB_OK;
 }

@@ -47,7 +47,7 @@ void ebb__orch_run_free(ebb_cx *cx, ebb__orch_run *r);
 /* Feeds a recorded turn. The code runs until it waits (`parked`), and what it does is compared with the record.
  * EBB_ERR_NONDETERMINISM: see ebb__orch_run_difference. EBB_ERR_CORRUPT, EBB_ERR_VERSION: of the record. */
 ebb_status ebb__orch_run_replay(ebb_cx *cx, ebb__orch_run *r, const ebb_provider_turn_row *row);
-/* Feeds a new turn: messages in order, and its time. Those of an ended step, or of another execution, are taken as read
+/* Feeds a new turn: messages in order, and its time, which does not go back. Those of an ended step, or of another execution, are taken as read
  * and ignored. */
 ebb_status ebb__orch_run_turn(ebb_cx *cx, ebb__orch_run *r, uint64_t now,
                               const ebb_provider_message *messages, size_t n);
@@ -64,6 +64,7 @@ ebb_status ebb__orch_run_commit(ebb__orch_run *r, ebb_provider_ack_turn_call *ac
 const char *ebb__orch_run_difference(const ebb__orch_run *r);
 uint64_t ebb__orch_run_bytes(const ebb__orch_run *r); /* stack and arena */
 uint64_t ebb__orch_run_turns(const ebb__orch_run *r);
+uint32_t ebb__orch_run_actions(const ebb__orch_run *r); /* of the last turn */
 bool ebb__orch_run_has_ended(const ebb__orch_run *r);
 bool ebb__orch_run_is_exact(const ebb__orch_run *r);
 

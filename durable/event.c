@@ -170,7 +170,11 @@ static void put_event(ebb__event_writer *w, const ebb__event *e) {
         w->status = EBB_ERR_INVALID;
         return;
     }
-    for (const uint8_t *f = row->fields; *f != 0; f++) put_field(w, e, *f);
+    for (const uint8_t *f = row->fields; *f != 0; f++) {
+        if (*f == FIELD_TRACE && e->trace.n == 0)
+            break; /* the last: histories without it stay as they were */
+        put_field(w, e, *f);
+    }
     const size_t fields_n = w->n - start;
     const size_t n = 1 + varint(head + 1, fields_n);
     if (!grow(w, n)) return;

@@ -64,8 +64,10 @@ enum {
     EBB__FLAG_RETRIED = 16,  /* an attempt after the first: `step` is the first one's number */
     EBB__FLAG_BACKOFF = 32,  /* a timer: the pause before the next attempt of `step` */
     EBB__FLAG_DEADLINE = 64, /* a timer: the timeout of the attempt `step` */
-    EBB__FLAG_CLEANUP = 128  /* a timer: cleanup_by */
+    EBB__FLAG_CLEANUP = 128, /* a timer: cleanup_by */
+    EBB__FLAGS = 8
 };
+extern const char *const ebb__flag_names[EBB__FLAGS];
 
 typedef struct ebb__event_text { /* not 0-terminated */
     const char *at;

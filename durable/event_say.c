@@ -27,6 +27,9 @@ static const struct {
 #undef EBB__FIELD
 };
 
+const char *const ebb__flag_names[EBB__FLAGS] = {"final",   "detached", "removed",  "patched",
+                                                 "retried", "backoff",  "deadline", "cleanup"};
+
 /* Calls `each` for every field of the event's kind. */
 static void walk(const ebb__event *e, void (*each)(void *arg, const ebb__event *e, say_field f), void *arg) {
 #define F(NAME) each(arg, e, FIELD_##NAME);

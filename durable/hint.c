@@ -147,6 +147,12 @@ void ebb__hints_tell_awaited(ebb__hints *h) {
     }
 }
 
+void ebb__hints_tell_away(ebb__hints *h, const char *text, uint64_t span) {
+    for (ebb__hint_listener *l = h->listeners; l != NULL; l = l->next) {
+        if (l->away != NULL) l->away(l->arg, text, span);
+    }
+}
+
 static void tell_closed(ebb__hints *h, ebb__hint_listener **list) {
     while (*list != NULL) {
         ebb__hint_listener *l = *list;

@@ -105,6 +105,10 @@ static void take_start(ebb_orch *r, const ebb__event *e) {
     r->started = *e;
     r->parent = ebb__run_text(r, e->id.at, e->id.n);
     if (r->version == 0) r->version = (uint32_t)e->version;
+    r->traced = ebb__context_of(e, &r->trace);
+    if (r->traced && !r->replaying && !r->opts.exact)
+        ebb__note_trace(r->rt, false, EBB__TRACE_INSTANCE, 0, r->opts.region,
+                        ebb__instance_name(r->opts.key, r->turn), &r->trace);
     take_seed(r, e);
     take_values(r, e->values);
     take_carried(r, e->carried, e->number);

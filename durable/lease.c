@@ -7,6 +7,8 @@
 #include "durable/run.h"
 #include "durable/worker.h"
 
+#define LOOK (20 * EBB_MS) /* while it is closing: for the end of units of work, of which nothing tells */
+
 static uint64_t boot(const ebb_worker *w) {
     const ebb_provider_host *h = ebb__store_host(w->store);
     return h->boot(h->ctx);
@@ -45,15 +47,26 @@ static void on_closing(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     ebb__worker_wake(w, &w->claimer);
 }
 
-/* It ends when nothing runs and no unit of work waits for an instance. What the last fetches have claimed still runs. */
+static bool is_needed(ebb_worker *w) {
+    return ebb__store_is_awaited(w->store) || ebb__units_wait(ebb__store_units(w->store), w->region);
+}
+
+/* It ends when nothing runs, and no unit of work waits for an instance or may do so again. What the last fetches have
+ * claimed still runs. */
 static bool is_done(ebb_worker *w) {
     if (!w->closing || w->turns != 0 || w->activities != NULL) return false;
-    if (!w->over && !ebb__store_is_awaited(w->store)) {
+    if (!w->over && !is_needed(w)) {
         w->over = true;
         ebb__worker_wake(w, &w->dispatcher);
         ebb__worker_wake(w, &w->claimer);
     }
     return w->over && w->dispatcher.task.id == 0 && w->claimer.task.id == 0;
+}
+
+/* Only units of work that do not wait now keep it from its end. */
+static bool is_held(const ebb_worker *w) {
+    return w->closing && !w->over && w->turns == 0 && w->activities == NULL &&
+           !ebb__store_is_awaited(w->store);
 }
 
 /* ---- joined ---------------------------------------------------------------------------------------------------------- */
@@ -92,12 +105,23 @@ static ebb_provider_join_call *join_call(ebb_worker *w, const ebb__membership *m
     return c;
 }
 
+/* While it waits for one node, nobody renews the other. */
+static void *ask_in_time(ebb_cx *cx, ebb_provider_call *c, uint64_t span, ebb_status *st) {
+    ebb_value v;
+    *st = ebb_await(cx, ebb_within(cx, ebb__call_begin(cx, c, EBB_SITE), span), &v);
+    if (*st != EBB_OK) return NULL;
+    c = ebb__call_of(&v);
+    *st = c->status;
+    return c;
+}
+
+/* A join whose answer comes too late has made a node that lapses. */
 static void join(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
     ebb_status st = EBB_ERR_NOMEM;
     if (is_joined(m)) return;
     const uint64_t sent = boot(w);
     ebb_provider_join_call *c = join_call(w, m);
-    if (c != NULL) c = ebb__worker_ask(cx, &c->call, &st);
+    if (c != NULL) c = ask_in_time(cx, &c->call, w->opts.lease / 3, &st);
     if (c != NULL && st == EBB_OK) {
         m->node = c->node;
         m->until = sent + w->opts.lease;
@@ -158,15 +182,9 @@ static void lose(ebb_worker *w, ebb_provider_token token) {
 
 /* A store that does not answer is not waited for longer than the lease lasts. One that has lapsed already, as in a process
  * that was stopped, has a third of it: perhaps nobody has taken what it held. */
-static ebb_provider_renew_call *ask_in_time(ebb_cx *cx, ebb_provider_renew_call *c, uint64_t left,
-                                            ebb_status *st) {
-    const uint64_t span = left > c->lease / 3 ? left : c->lease / 3;
-    ebb_value v;
-    *st = ebb_await(cx, ebb_within(cx, ebb__call_begin(cx, &c->call, EBB_SITE), span), &v);
-    if (*st != EBB_OK) return NULL;
-    c = ebb__call_of(&v);
-    *st = c->call.status;
-    return c;
+static uint64_t patience(const ebb_worker *w, const ebb__membership *m, uint64_t now) {
+    const uint64_t least = w->opts.lease / 3, left = m->until > now ? m->until - now : 0;
+    return left > least ? left : least;
 }
 
 /* When to renew next, without a hint. 0: it has failed, and is to be repeated. */
@@ -176,7 +194,7 @@ static uint64_t renew(ebb_cx *cx, ebb_worker *w, ebb__membership *m) {
     ebb_status st = EBB_ERR_NOMEM;
     if (!is_joined(m)) return next;
     ebb_provider_renew_call *c = renew_call(w, m);
-    if (c != NULL) c = ask_in_time(cx, c, m->until > sent ? m->until - sent : 0, &st);
+    if (c != NULL) c = ask_in_time(cx, &c->call, patience(w, m, sent), &st);
     if (c != NULL && st == EBB_OK) {
         m->until = sent + w->opts.lease;
         for (size_t i = 0; i < c->gone_n; i++) lose(w, c->gone[i]);
@@ -214,7 +232,7 @@ static void serve(ebb_cx *cx, ebb_worker *w) {
         bool whole = is_joined(&w->work_node) && is_joined(&w->turn_node);
         whole &= begin(cx, w, &w->dispatcher, ebb__dispatcher);
         whole &= begin(cx, w, &w->claimer, ebb__claimer);
-        const uint64_t soon = whole ? next : ebb_now(cx) + pause;
+        const uint64_t soon = ebb_now(cx) + (is_held(w) ? LOOK : whole ? third : pause);
         if (!ebb__worker_nap(cx, &w->main, soon < next ? soon : next)) return;
         if (ebb_stopping(cx) && !w->closing)
             on_closing(cx, EBB_OK, NULL, w); /* there was no memory for the callback */

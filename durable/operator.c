@@ -216,6 +216,8 @@ typedef struct later {
     ebb_provider_call *call;
     uint64_t keep; /* turns */
     bool ends;     /* the last kept turn has an end */
+    bool traced;   /* the instance has a context: `trace` */
+    ebb_traceparent trace;
     const ebb__outstanding *had;
     ebb_provider_message *messages;
     ebb_provider_outgoing *outgoing;
@@ -250,6 +252,7 @@ static void kept_event(later *l, const ebb__event *e) {
     if (e->kind == EBB__EVENT_VALUE_SET) set_value(l, e);
     if (ebb__event_class_of(e->kind) == EBB__CLASS_END) l->ends = true;
     if (e->kind != EBB__EVENT_STARTED) return;
+    l->traced = ebb__context_of(e, &l->trace);
     ebb__event_reader_list(&r, e->values);
     while (ebb__event_read(&r, &v) == EBB_OK) set_value(l, &v);
 }
@@ -313,7 +316,15 @@ static void later_event(void *arg, const ebb_provider_turn_row *row, const ebb__
     }
 }
 
-static void schedule_again(ebb_provider_reset_call *c, const ebb__outstanding *had) {
+/* The input of the row, with the context that it had. */
+static ebb_blob input_again(const later *l, const ebb__event *e) {
+    const ebb_traceparent t = ebb__trace_child(&l->trace, e->number);
+    const ebb_blob input = ebb__context_wrap(&l->o->op.arena, l->traced ? &t : NULL, e->body);
+    if (input.n != 0 && input.at == NULL) ebb__call_nomem(l->call);
+    return input.at != NULL ? ebb__call_blob(l->call, input) : (ebb_blob){NULL, 0};
+}
+
+static void schedule_again(ebb_provider_reset_call *c, const ebb__outstanding *had, const later *l) {
     ebb_provider_work *work = ebb__call_room(&c->call, (had->n + 1) * sizeof *work);
     ebb_provider_timer *timers = ebb__call_room(&c->call, (had->n + 1) * sizeof *timers);
     for (size_t i = 0; work != NULL && timers != NULL && i < had->n; i++) {
@@ -331,7 +342,7 @@ static void schedule_again(ebb_provider_reset_call *c, const ebb__outstanding *h
                                                 .session = text_of(&c->call, e->session),
                                                 .name = name,
                                                 .attempt = (uint32_t)e->attempt,
-                                                .input = ebb__call_blob(&c->call, e->body)};
+                                                .input = input_again(l, e)};
     }
     c->work = work;
     c->timers = timers;
@@ -361,7 +372,7 @@ static ebb_status reset_call(ebb_cx *cx, operation *o, const ebb_provider_instan
     c->execution = row->execution;
     c->turn = row->turn;
     c->keep = keep;
-    schedule_again(c, &had);
+    schedule_again(c, &had, &l);
     c->messages = l.messages;
     c->messages_n = l.messages_n;
     c->values = l.values;

@@ -151,7 +151,7 @@ void ebb__postgres_put_floor(ebb__postgres *s, ebb__postgres_member *m, ebb__pos
 void ebb__postgres_get_floor(ebb__postgres *s, const ebb__postgres_member *m, const PGresult *r, int column,
                              uint64_t id);
 void ebb__postgres_floors_reset(ebb__postgres *s);
-/* How calls of a batch share a statement: turns that touch their own instance alone, and ends of work. */
+/* How calls of a batch share a statement: turns that touch their own instance alone and lose no work, and ends of work. */
 typedef struct ebb__postgres_shared {
     const char *name;
     int columns, place; /* place: in a batch, the lower first */
@@ -164,6 +164,7 @@ typedef struct ebb__postgres_shared {
 const ebb__postgres_shared *ebb__postgres_shared_of(const ebb_provider_call *c); /* NULL: it has its own */
 void ebb__postgres_say_gone(ebb__postgres_member *m);                            /* of an ack of work */
 void ebb__postgres_say_fenced(ebb__postgres_member *m);                          /* of an ack of a turn */
+void ebb__postgres_say_lacking(ebb__postgres_member *m, uint64_t at);            /* of one that ends work */
 void ebb__postgres_tokens(ebb__postgres_args *a, const ebb_provider_token *tokens, size_t n);
 void ebb__postgres_keys(ebb__postgres_args *a, const uint64_t *keys, size_t n); /* keys NULL: NULL */
 void ebb__postgres_put_work(ebb__postgres_args *a, const ebb_provider_work *work, size_t n);

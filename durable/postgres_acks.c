@@ -9,8 +9,8 @@ static const ebb_provider_ack_turn_call *ack_of(const ebb__postgres_member *m) {
 }
 
 static bool is_plain(const ebb_provider_ack_turn_call *a) {
-    return a->node.id != 0 && a->done_n == 0 && a->cancelled_n == 0 && a->outgoing_n == 0 &&
-           a->values_n == 0 && a->next == NULL;
+    return a->node.id != 0 && a->cancelled_n == 0 && a->outgoing_n == 0 && a->values_n == 0 &&
+           a->next == NULL;
 }
 
 /* Of one node, and of different instances. */
@@ -148,6 +148,13 @@ static void put_work(args *a, const ebb__postgres_member *m, uint32_t n) {
     EACH_OF(a, EBB__OID_UUID, m, n, work_of(c), ebb__postgres_token, c->work[k].token);
 }
 
+static void put_done(args *a, const ebb__postgres_member *m, uint32_t n) {
+    EACH_OF(a, EBB__OID_INT8, m, n, c->done_n, ebb__postgres_number, i + 1);
+    EACH_OF(a, EBB__OID_INT8, m, n, c->done_n, ebb__postgres_number, c->done[k].execution);
+    EACH_OF(a, EBB__OID_INT8, m, n, c->done_n, ebb__postgres_number, c->done[k].activity);
+    EACH_OF(a, EBB__OID_UUID, m, n, c->done_n, ebb__postgres_token, c->done[k].token);
+}
+
 static void put_turns(const ebb__postgres_member *m, uint32_t n, const uint64_t *lock, size_t lock_n,
                       args *a) {
     ebb__postgres_number(a, ack_of(m)->node.id);
@@ -159,6 +166,7 @@ static void put_turns(const ebb__postgres_member *m, uint32_t n, const uint64_t 
     put_gone(a, m, n, true);
     put_timers(a, m, n);
     put_work(a, m, n);
+    put_done(a, m, n);
 }
 
 static const ebb_provider_ack_work_call *end_of(const ebb__postgres_member *m) {
@@ -184,6 +192,8 @@ static void put_works(const ebb__postgres_member *m, uint32_t n, const uint64_t 
 
 /* ---- answered: a row a member, in their order; the hints are in the first ------------------------------------- */
 
+enum { OUTCOME_GONE = 2 };
+
 static void get_hints(ebb__postgres_member *m, const PGresult *r) {
     bool whole = true;
     m->hints = ebb__postgres_get_text(m->call, r, 0, 1, &whole);
@@ -192,8 +202,11 @@ static void get_hints(ebb__postgres_member *m, const PGresult *r) {
 
 static void get_turns(ebb__postgres *s, ebb__postgres_member *m, uint32_t n, const PGresult *r) {
     (void)s;
-    for (uint32_t i = 0; i < n; i++)
-        if (ebb__postgres_get_number(r, (int)i, 0) != 0) ebb__postgres_say_fenced(&m[i]);
+    for (uint32_t i = 0; i < n; i++) {
+        const uint64_t code = ebb__postgres_get_number(r, (int)i, 0);
+        if (code == OUTCOME_GONE) ebb__postgres_say_lacking(&m[i], ebb__postgres_get_number(r, (int)i, 2));
+        else if (code != 0) ebb__postgres_say_fenced(&m[i]);
+    }
     get_hints(m, r);
 }
 
@@ -208,7 +221,7 @@ static void get_works(ebb__postgres *s, ebb__postgres_member *m, uint32_t n, con
 }
 
 const ebb__postgres_shared *ebb__postgres_shared_of(const ebb_provider_call *c) {
-    static const ebb__postgres_shared turns = {"ack_turns", 2, 0, put_turns, get_turns, turns_together};
+    static const ebb__postgres_shared turns = {"ack_turns", 3, 0, put_turns, get_turns, turns_together};
     static const ebb__postgres_shared works = {"ack_works", 3, 1, put_works, get_works, works_together};
     if (c->op == EBB_PROVIDER_ACK_WORK) return &works;
     if (c->op != EBB_PROVIDER_ACK_TURN) return NULL;

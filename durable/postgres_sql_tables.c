@@ -58,8 +58,7 @@ const char *const ebb__postgres_sql_tables[] = {
     "CREATE INDEX IF NOT EXISTS work_idle ON ebb.work(queue, ord) WHERE token IS NULL AND attempts < 2",
     "CREATE INDEX IF NOT EXISTS work_suspect ON ebb.work(queue, ord) WHERE attempts >= 2",
     "CREATE INDEX IF NOT EXISTS work_claimed ON ebb.work(queue, until) WHERE token IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS work_token ON ebb.work(token) WHERE token IS NOT NULL",
-    "CREATE INDEX IF NOT EXISTS work_node ON ebb.work(node) WHERE node IS NOT NULL",
+    "CREATE INDEX IF NOT EXISTS work_node ON ebb.work(node, token) WHERE node IS NOT NULL",
     "CREATE TABLE IF NOT EXISTS ebb.timer(\n"
     "  inst bigint, execution bigint, step bigint, due bigint NOT NULL, PRIMARY KEY(inst, execution, step))",
     "CREATE TABLE IF NOT EXISTS ebb.value(inst bigint, k bytea, v bytea NOT NULL, PRIMARY KEY(inst, k))",

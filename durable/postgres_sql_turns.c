@@ -41,9 +41,11 @@ const char *const ebb__postgres_sql_turns[] = {
     "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.ended(state text) RETURNS boolean LANGUAGE sql IMMUTABLE AS\n"
     "$$SELECT state NOT IN ('Running', 'Suspended')$$",
-    "CREATE OR REPLACE FUNCTION ebb_v1.ready(p_key bigint) RETURNS bigint LANGUAGE sql STABLE AS\n"
-    "$$SELECT least((SELECT at FROM ebb.inbox WHERE inst = p_key ORDER BY seq LIMIT 1),\n"
-    "               (SELECT min(due) FROM ebb.timer WHERE inst = p_key))$$",
+    "CREATE OR REPLACE FUNCTION ebb_v1.ready(p_key bigint) RETURNS bigint LANGUAGE plpgsql STABLE AS $$\n"
+    "BEGIN\n"
+    "  RETURN least((SELECT at FROM ebb.inbox WHERE inst = p_key ORDER BY seq LIMIT 1),\n"
+    "               (SELECT min(due) FROM ebb.timer WHERE inst = p_key));\n"
+    "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.put(p_key bigint, p_execution bigint, p_kind bigint, p_step bigint, "
     "p_body bytea,\n"
     "                           p_ack uuid, t bigint) RETURNS void LANGUAGE plpgsql AS $$\n"
@@ -147,8 +149,9 @@ const char *const ebb__postgres_sql_turns[] = {
     "        ORDER BY i.ready LIMIT p_most) l) c\n"
     "  ORDER BY c.ready, c.key LIMIT p_most$$",
     "CREATE OR REPLACE FUNCTION ebb_v1.suspect(p_node bigint, p_only bigint[], t bigint)\n"
-    "RETURNS bigint LANGUAGE sql STABLE AS $$\n"
-    "  SELECT l.key FROM (SELECT DISTINCT r.name, v.version\n"
+    "RETURNS bigint LANGUAGE plpgsql STABLE AS $$\n"
+    "BEGIN\n"
+    "  RETURN (SELECT l.key FROM (SELECT DISTINCT r.name, v.version\n"
     "      FROM ebb.node n, unnest(n.runs, n.versions) r(name, version), LATERAL (VALUES (r.version), (0)) "
     "v(version)\n"
     "      WHERE n.id = p_node AND r.version <> 0) q,\n"
@@ -157,10 +160,12 @@ const char *const ebb__postgres_sql_turns[] = {
     "        AND i.token IS NULL AND i.state = 'Running' AND i.attempts >= 2\n"
     "        AND (p_only IS NULL OR i.key = ANY(p_only))\n"
     "      ORDER BY i.ready LIMIT 1) l\n"
-    "  ORDER BY l.ready LIMIT 1$$",
-    "CREATE OR REPLACE FUNCTION ebb_v1.turns_again(p_node bigint, t bigint) RETURNS bigint LANGUAGE sql "
+    "  ORDER BY l.ready LIMIT 1);\n"
+    "END $$",
+    "CREATE OR REPLACE FUNCTION ebb_v1.turns_again(p_node bigint, t bigint) RETURNS bigint LANGUAGE plpgsql "
     "STABLE AS $$\n"
-    "  SELECT least(\n"
+    "BEGIN\n"
+    "  RETURN (SELECT least(\n"
     "    (SELECT min(l.ready) FROM (SELECT DISTINCT r.name, v.version\n"
     "        FROM ebb.node n, unnest(n.runs, n.versions) r(name, version), LATERAL (VALUES (r.version), (0)) "
     "v(version)\n"
@@ -171,7 +176,8 @@ const char *const ebb__postgres_sql_turns[] = {
     "    (SELECT i.ready FROM ebb.inst i WHERE i.node = p_node AND i.kept AND i.ready IS NOT NULL AND "
     "i.ready > t\n"
     "      ORDER BY i.ready LIMIT 1),\n"
-    "    (SELECT min(n.until) FROM ebb.node n WHERE n.until > t AND n.id <> p_node))$$",
+    "    (SELECT min(n.until) FROM ebb.node n WHERE n.until > t AND n.id <> p_node)));\n"
+    "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.fetch_turns(p_node bigint, p_epoch bigint, p_only bigint[], p_most "
     "bigint,\n"
     "                                   p_messages bigint, p_suspects boolean, p_floor bigint, p_tokens "

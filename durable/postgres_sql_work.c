@@ -29,14 +29,16 @@ const char *const ebb__postgres_sql_work[] = {
     "           ORDER BY w.until LIMIT least(q.most, p_most))) c) r\n"
     "  WHERE r.turn <= r.most ORDER BY r.turn, r.n LIMIT p_most$$",
     "CREATE OR REPLACE FUNCTION ebb_v1.work_again(p_queues text[], p_floor bigint, t bigint) RETURNS bigint "
-    "LANGUAGE sql STABLE AS $$\n"
-    "  SELECT least(\n"
+    "LANGUAGE plpgsql STABLE AS $$\n"
+    "BEGIN\n"
+    "  RETURN (SELECT least(\n"
     "    (SELECT min(l.until) FROM unnest(p_queues) q(name), LATERAL (SELECT w.until FROM ebb.work w\n"
     "       WHERE w.queue = q.name AND w.token IS NOT NULL AND w.until > t ORDER BY w.until LIMIT 1) l),\n"
     "    (SELECT min(l.visible) FROM unnest(p_queues) q(name), LATERAL (SELECT w.visible FROM ebb.work w\n"
     "       WHERE w.queue = q.name AND w.token IS NULL AND w.attempts < 2 AND w.ord >= p_floor ORDER BY "
     "w.ord LIMIT 100) l\n"
-    "       WHERE l.visible > t))$$",
+    "       WHERE l.visible > t)));\n"
+    "END $$",
     "CREATE OR REPLACE FUNCTION ebb_v1.fetch_work(p_node bigint, p_epoch bigint, p_queues text[], p_each "
     "bigint[], p_only bigint[],\n"
     "                                  p_most bigint, p_lease bigint, p_suspects boolean, p_floor bigint, "

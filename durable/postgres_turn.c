@@ -287,16 +287,20 @@ void ebb__postgres_say_fenced(ebb__postgres_member *m) {
         (unsigned long long)c->turn, (unsigned long long)c->execution, (unsigned long long)c->key);
 }
 
+void ebb__postgres_say_lacking(ebb__postgres_member *m, uint64_t at) {
+    ebb_provider_ack_turn_call *c = (ebb_provider_ack_turn_call *)m->call;
+    c->gone_at = at;
+    ebb__postgres_say(m, EBB_ERR_GONE, "work %zu of %zu that the turn would end is not held any more",
+                      c->gone_at, c->done_n);
+}
+
 static void get_ack(ebb__postgres *s, ebb__postgres_member *m, const PGresult *r) {
     ebb_provider_ack_turn_call *c = (ebb_provider_ack_turn_call *)m->call;
     if (ebb__postgres_outcome(s, m, r)) {
         c->dropped = (uint32_t)ebb__postgres_get_number(r, 0, 3);
         s->stats.dropped += c->dropped;
-    } else if (m->status == EBB_ERR_GONE) {
-        c->gone_at = ebb__postgres_get_number(r, 0, 2);
-        ebb__postgres_say(m, m->status, "work %zu of %zu that the turn would end is not held any more",
-                          c->gone_at, c->done_n);
-    } else if (m->status == EBB_ERR_FENCED) ebb__postgres_say_fenced(m);
+    } else if (m->status == EBB_ERR_GONE) ebb__postgres_say_lacking(m, ebb__postgres_get_number(r, 0, 2));
+    else if (m->status == EBB_ERR_FENCED) ebb__postgres_say_fenced(m);
 }
 
 static void put_abandon(ebb__postgres *s, ebb__postgres_member *m, args *a) {

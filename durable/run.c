@@ -258,7 +258,7 @@ static ebb_status take_messages(ebb_orch *r, const ebb_provider_message *message
 
 ebb_status ebb__orch_run_turn(ebb_cx *cx, ebb__orch_run *r, uint64_t now,
                               const ebb_provider_message *messages, size_t n) {
-    open_turn(r, now, false);
+    open_turn(r, now > r->now ? now : r->now, false);
     if (r->outcome == EBB_OK) r->outcome = take_messages(r, messages, n);
     return run_code(cx, r);
 }
@@ -283,6 +283,10 @@ uint64_t ebb__orch_run_bytes(const ebb__orch_run *r) {
 
 uint64_t ebb__orch_run_turns(const ebb__orch_run *r) {
     return r->turn;
+}
+
+uint32_t ebb__orch_run_actions(const ebb__orch_run *r) {
+    return r->actions;
 }
 
 bool ebb__orch_run_has_ended(const ebb__orch_run *r) {

@@ -16,6 +16,7 @@
 
 #include <string.h>
 
+#include "durable/context.h"
 #include "durable/engine.h"
 #include "durable/store.h"
 #include "fiber/fiber.h"
@@ -154,6 +155,8 @@ struct ebb_orch {
     ebb__event started; /* texts and blobs in `memory` */
     const char *parent;
     uint32_t version;
+    bool traced; /* `trace` is that of `started` */
+    ebb_traceparent trace;
     ebb__event_seed seed; /* of `started`, or of the last reset: ids of children are made of it */
     uint64_t random[2];   /* goes on from the seed */
     bool cancelled,
@@ -194,6 +197,11 @@ uint64_t ebb__run_emit(ebb_orch *r, const ebb__event *e, const char *site);
 bool ebb__run_next_is_patch(const ebb_orch *r, ebb__event_text name, bool *answer);
 /* At the end of a turn: the record must be used up. */
 void ebb__run_check_end(ebb_orch *r);
+
+/* ---- turn.c ---- */
+/* The context for what the event with this number starts, as text for an event: "", if the run has none. */
+ebb__event_text ebb__run_give_trace(ebb_orch *r, ebb__trace_party party, uint64_t number, ebb_traceparent *t,
+                                    char text[EBB_TRACEPARENT_TEXT + 1]);
 
 /* ---- input.c ---- */
 bool ebb__run_concerns(ebb_orch *r, const ebb__event *e);

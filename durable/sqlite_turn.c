@@ -356,18 +356,25 @@ ebb_status ebb__sqlite_fetch_turns(ebb__sqlite_file *f, ebb_provider_fetch_turns
     return st;
 }
 
+static int by_token(const void *a, const void *b) {
+    const ebb_provider_token *x = a, *y = b;
+    if (x->hi != y->hi) return x->hi < y->hi ? -1 : 1;
+    return x->lo < y->lo ? -1 : x->lo > y->lo;
+}
+
+/* A worker that closes gives thousands back, of as many that it holds. */
 ebb_status ebb__sqlite_abandon_turns(ebb__sqlite_file *f, ebb_provider_abandon_turns_call *c) {
     ebb__sqlite_node *n = ebb__sqlite_node_find(&f->ready, c->node);
+    ebb_provider_token *sorted = ebb_provider_copy(&c->call, c->tokens, c->tokens_n * sizeof *sorted);
+    if (sorted == NULL) return EBB_ERR_NOMEM;
+    qsort(sorted, c->tokens_n, sizeof *sorted, by_token);
     for (ebb__sqlite_entry *e = n != NULL ? n->held : NULL, *next; e != NULL; e = next) {
         next = e->held_next;
-        for (size_t i = 0; i < c->tokens_n; i++) {
-            if (!ebb__token_is(c->tokens[i], e->token)) continue;
-            e->again |= e->running;
-            ebb__sqlite_lock_release(&f->claims, e->slot);
-            e->slot = 0;
-            ebb__sqlite_entry_release(&f->ready, e, false);
-            break;
-        }
+        if (bsearch(&e->token, sorted, c->tokens_n, sizeof *sorted, by_token) == NULL) continue;
+        e->again |= e->running;
+        ebb__sqlite_lock_release(&f->claims, e->slot);
+        e->slot = 0;
+        ebb__sqlite_entry_release(&f->ready, e, false);
     }
     ebb__sqlite_hint(f, &(ebb_provider_hint){.kind = EBB_PROVIDER_HINT_TURNS, .queue = ""});
     return EBB_OK;

@@ -252,6 +252,8 @@ static void want_child(ebb_orch *r, ebb__step *s, ebb_blob in, const ebb_child_o
                                .step = s->id,
                                .id = ebb__text_of(s->child),
                                .status = EBB_ERR_EXISTS};
+    char trace[EBB_TRACEPARENT_TEXT + 1];
+    ebb_traceparent t;
     const ebb__event start = {.kind = EBB__EVENT_STARTED,
                               .name = s->name,
                               .version = o->version,
@@ -259,7 +261,8 @@ static void want_child(ebb_orch *r, ebb__step *s, ebb_blob in, const ebb_child_o
                               .id = ebb__text_of(r->opts.id),
                               .execution = o->detached ? 0 : r->opts.execution,
                               .step = o->detached ? 0 : s->id,
-                              .seed = ebb__run_seed(r, s->id)};
+                              .seed = ebb__run_seed(r, s->id),
+                              .trace = ebb__run_give_trace(r, EBB__TRACE_INSTANCE, s->id, &t, trace)};
     w->start = (ebb_provider_outgoing){.id = s->child,
                                        .kind = EBB_PROVIDER_MESSAGE_START,
                                        .step = s->id,

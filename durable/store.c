@@ -47,6 +47,7 @@ struct ebb_store {
     uint64_t random; /* the state of random numbers without a loop */
     uint32_t held;
     ebb__awaited *awaited;
+    ebb__units units;
     bool unwanted;                 /* is to be closed when nobody holds it */
     bool asked;                    /* the provider was asked to close */
     ebb_provider_call *close;      /* allocated with the store, so that a close can't fail */
@@ -134,6 +135,7 @@ static void store_free(ebb_store *s) {
     free_text(s, s->opts.url);
     free_text(s, s->opts.listen_url);
     ebb__call_free(s->close);
+    ebb__units_fini(&s->units);
     ebb__call_gate_fini(&s->gate);
     ebb__heap_release(s->gate.heap);
     ebb__free(&a, s, sizeof *s);
@@ -311,12 +313,17 @@ static ebb_status copy_text(ebb_store *s, const char **text) {
     return to != NULL ? EBB_OK : EBB_ERR_NOMEM;
 }
 
+static void tell_away(ebb__call_gate *g, const char *text, uint64_t span) {
+    ebb__hints_tell_away(&((ebb_store *)(void *)g)->hints, text, span);
+}
+
 static void gate_fill(ebb_store *s) {
     const uint32_t most = s->opts.queued != 0 ? s->opts.queued : EBB_DURABLE_QUEUED;
     s->gate.allocator = s->allocator;
     s->gate.most = most;
     s->gate.reserve = most / 8 != 0 ? most / 8 : 1;
     s->gate.idle = idle;
+    s->gate.away = tell_away;
 }
 
 /* Both texts are copied or NULL, whatever happens. */
@@ -344,6 +351,7 @@ static ebb_status store_new(ebb_cx *cx, const ebb_store_opts *opts, const ebb_pr
     s->gate.runtime = rt;
     s->gate.heap = ebb__heap_keep(heap);
     gate_fill(s);
+    ebb__units_init(&s->units, rt, *a);
     if (ebb__loop_of(cx, &s->loop) != EBB_OK) s->loop = NULL;
     ebb_status st = copy_texts(s);
     if (st == EBB_OK) s->close = ebb__call_new(&s->gate, EBB_PROVIDER_CLOSE);
@@ -449,6 +457,10 @@ void ebb__store_unawait(ebb_store *s, ebb__awaited *a) {
 
 bool ebb__store_is_awaited(const ebb_store *s) {
     return s->awaited != NULL;
+}
+
+ebb__units *ebb__store_units(ebb_store *s) {
+    return &s->units;
 }
 
 bool ebb__store_knows_awaited(const ebb_store *s) {

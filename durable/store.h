@@ -27,6 +27,7 @@
 
 #include "base/arena.h"
 #include "durable/provider.h"
+#include "durable/units.h"
 #include "future/remote.h"
 
 /* Who gives way when the queue is full: starts, signals, reads and fetches are refused; acks, abandons, renewals,
@@ -63,6 +64,7 @@ typedef struct ebb__store_faults {
 
 /* ---- calls -------------------------------------------------------------------------------------------------- */
 
+#define EBB__AWAY_AFTER EBB_SECOND
 /* What a call needs of its store. A store has one, and is not freed before `begun` is 0. Invariants: `begun` is at most
  * `most` + `reserve`; calls wait only while `begun` has reached that; all of it is the loop's thread's. */
 typedef struct ebb__call_gate {
@@ -82,6 +84,11 @@ typedef struct ebb__call_gate {
     const ebb__store_faults *faults; /* NULL: none */
     uint64_t calls;                  /* begun so far, for `faults` */
     bool crashed;                    /* by a fault: calls are not answered any more */
+    uint64_t away_since;             /* ebb_now: of the first failure of those in a row; 0: none */
+    bool away_told;
+    /* Called once when calls have failed with EBB_ERR_UNAVAILABLE for EBB__AWAY_AFTER, with the text of the last; and once
+     * when one is answered again, with NULL and how long that was. NULL: not called */
+    void (*away)(struct ebb__call_gate *g, const char *text, uint64_t span);
     /* Called last when `begun` and `sleeping` have fallen to 0, and may free the gate. NULL: not called */
     void (*idle)(struct ebb__call_gate *g);
 } ebb__call_gate;
@@ -120,6 +127,8 @@ typedef struct ebb__hint_listener {
     void (*hint)(void *arg, const ebb_provider_hint *h);
     void (*awaited)(void *arg); /* other instances are waited for than before. NULL: not called */
     void (*closed)(void *arg);  /* the store is being closed: it listens no more. NULL: not called */
+    /* As `away` of a gate. NULL: not called */
+    void (*away)(void *arg, const char *text, uint64_t span);
     void *arg;
 } ebb__hint_listener;
 void ebb__store_listen(ebb_store *s, ebb__hint_listener *l);
@@ -140,6 +149,7 @@ void ebb__store_unawait(ebb_store *s, ebb__awaited *a);
 bool ebb__store_is_awaited(const ebb_store *s);           /* any instance is */
 bool ebb__store_knows_awaited(const ebb_store *s);        /* and its key is known */
 bool ebb__store_awaits(const ebb_store *s, uint64_t key); /* this one is */
+ebb__units *ebb__store_units(ebb_store *s);               /* of the waits so far */
 /* The keys that are known, each once, in memory of the call; 0: there are none, or no memory. */
 size_t ebb__store_awaited(const ebb_store *s, ebb_provider_call *c, const uint64_t **keys);
 
@@ -178,6 +188,7 @@ void ebb__hints_unlisten(ebb__hints *h, ebb__hint_listener *l);
 /* Other instances are awaited; and: the store is being closed, and has no listeners from now on. */
 void ebb__hints_tell_awaited(ebb__hints *h);
 void ebb__hints_tell_closed(ebb__hints *h);
+void ebb__hints_tell_away(ebb__hints *h, const char *text, uint64_t span);
 
 ebb_region ebb__store_region(const ebb_store *s);
 const ebb_provider *ebb__store_provider(const ebb_store *s);

@@ -182,6 +182,18 @@ void ebb__turn_consequences(ebb_orch *r) {
     if (ends && r->outcome == EBB_OK) terminate(r);
 }
 
+/* ---- traces ---------------------------------------------------------------------------------------------------------------------- */
+
+ebb__event_text ebb__run_give_trace(ebb_orch *r, ebb__trace_party party, uint64_t number, ebb_traceparent *t,
+                                    char text[EBB_TRACEPARENT_TEXT + 1]) {
+    if (!r->traced) return (ebb__event_text){NULL, 0};
+    *t = ebb__trace_child(&r->trace, number);
+    ebb_traceparent_text(t, text);
+    if (!r->replaying && !r->opts.exact)
+        ebb__note_trace(r->rt, true, party, 0, r->opts.region, ebb__instance_name(r->opts.key, r->turn), t);
+    return (ebb__event_text){text, EBB_TRACEPARENT_TEXT};
+}
+
 /* ---- the ack ------------------------------------------------------------------------------------------------------------------ */
 
 static void *room(ebb_orch *r, size_t n, size_t size) {
@@ -203,12 +215,17 @@ static const char *queue_of(ebb_orch *r, const ebb__step *s) {
 
 static ebb_provider_work work_of(ebb_orch *r, const ebb__want *w) {
     const ebb__step *s = w->step;
+    char text[EBB_TRACEPARENT_TEXT + 1];
+    ebb_traceparent t;
+    const bool traced = ebb__run_give_trace(r, EBB__TRACE_ACTIVITY, w->number, &t, text).n != 0;
+    const ebb_blob input = ebb__context_wrap(&r->scratch, traced ? &t : NULL, s->input);
+    if (input.n != 0 && input.at == NULL) r->outcome = EBB_ERR_NOMEM;
     return (ebb_provider_work){.activity = w->number,
                                .queue = queue_of(r, s),
                                .session = s->policy.session != NULL ? s->policy.session : "",
                                .name = s->name.at,
                                .attempt = s->attempt,
-                               .input = s->input};
+                               .input = input};
 }
 
 static size_t wanted(const ebb_orch *r, ebb__want_kind kind) {
@@ -292,9 +309,13 @@ static ebb_blob signals_over(ebb_orch *r) {
 }
 
 static void put_next(ebb_orch *r, ebb_provider_ack_turn_call *ack) {
+    char text[EBB_TRACEPARENT_TEXT + 1];
+    ebb_traceparent t;
     ebb__event e = r->started;
     ebb_blob *next = room(r, 1, sizeof *next);
     if (next == NULL) return;
+    e.trace =
+        ebb__run_give_trace(r, EBB__TRACE_INSTANCE, 0, &t, text); /* its events have the same numbers again */
     e.version = r->next_version;
     e.body = r->next_input;
     e.seed = ebb__run_seed(r, 0);

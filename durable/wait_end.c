@@ -4,7 +4,7 @@
 
 #include "base/alloc.h"
 #include "durable/client.h"
-#include "kernel/layer.h"
+#include "durable/worker.h"
 
 #define POLL EBB_SECOND
 
@@ -143,12 +143,12 @@ static void cancel(ebb_cx *cx, ebb_future *f, void *arg) {
     (void)ebb_future_cancel(e->pending, EBB_CANCEL_USER);
 }
 
-static bool is_in_unit(ebb_cx *cx) {
-    ebb_runtime *rt = ebb_cx_runtime(cx);
-    for (const ebb__region *r = ebb__region_of(cx); r != NULL; r = ebb__region_parent(rt, r)) {
-        if (ebb__region_is(rt, r, EBB__REGION_UNIT)) return true;
-    }
-    return false;
+/* Its activities keep a worker from its end by themselves. */
+static bool is_in_unit(ebb_cx *cx, ebb_store *s) {
+    const ebb_region unit = ebb__unit_of(cx);
+    if (unit.id == 0) return false;
+    if (!ebb__worker_has_unit(ebb_cx_runtime(cx), unit)) ebb__units_add(ebb__store_units(s), unit);
+    return true;
 }
 
 static const ebb_operation wait_op = {"end of an instance", cancel, NULL};
@@ -163,7 +163,7 @@ ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, con
     e->store = s;
     e->allocator = g->allocator;
     e->listener = (ebb__hint_listener){.hint = on_hint, .closed = on_closed, .arg = e};
-    e->in_unit = is_in_unit(cx);
+    e->in_unit = is_in_unit(cx, s);
     memcpy(e->id, id, strlen(id) + 1);
     e->promise = ebb_promise_new_site(cx, &wait_op, e, site);
     ebb_future *f = e->promise;

@@ -166,6 +166,22 @@ static void worker_closed(void *arg, const ebb_region_report *report) {
     worker_free(w);
 }
 
+bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit) {
+    ebb__region *r;
+    if (ebb__region_get(rt, unit, &r) != EBB_OK) return false;
+    const ebb__region *above = ebb__region_parent(rt, r);
+    return above != NULL && ebb__region_hook_arg(above, worker_closed) != NULL;
+}
+
+static void on_away(void *arg, const char *text, uint64_t span) {
+    ebb_worker *w = arg;
+    if (text != NULL) ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its store is away: %s", text);
+    else
+        ebb__worker_log(w, EBB_DURABLE_WARNING, "", "its store is back after %llu.%llu s",
+                        (unsigned long long)(span / EBB_SECOND),
+                        (unsigned long long)(span % EBB_SECOND / (EBB_SECOND / 10)));
+}
+
 static const char *keep(ebb_worker *w, const char *text) {
     const size_t n = strlen(text) + 1;
     char *to = ebb__arena_alloc(&w->arena, n);
@@ -221,6 +237,23 @@ static ebb_status open_regions(ebb_cx *cx, ebb_worker *w) {
     return ebb_id_status(w->region.id);
 }
 
+/* Bodies of activities have a region in the unit of work of their worker. */
+static bool described(ebb_runtime *rt, const ebb__region *r, char *out, size_t room) {
+    const ebb__region *unit = ebb__region_parent(rt, r);
+    const ebb__region *top = unit != NULL ? ebb__region_parent(rt, unit) : NULL;
+    const ebb_worker *w = top != NULL ? ebb__region_hook_arg(top, worker_closed) : NULL;
+    return w != NULL && ebb__activity_say(w, ebb__region_name(rt, r), out, room);
+}
+
+static const ebb__layer worker_layer = {.slot = EBB__WORKER_SLOT, .hooks = {.described = described}};
+
+/* Its record is of no use but to be there: once for all workers of a runtime. */
+static ebb_status add_layer(ebb_runtime *rt) {
+    static char there;
+    return ebb__layer_record(rt, EBB__WORKER_SLOT) != NULL ? EBB_OK
+                                                           : ebb__layer_add(rt, &worker_layer, &there);
+}
+
 ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts, ebb_worker **out) {
     ebb_worker_opts o;
     *out = NULL;
@@ -241,11 +274,12 @@ ebb_status ebb_worker_open(ebb_cx *cx, ebb_store *s, const ebb_worker_opts *opts
     w->store = s;
     w->gate = ebb__store_gate(s);
     w->opts = o;
-    w->listener = (ebb__hint_listener){.hint = on_hint, .awaited = on_awaited, .arg = w};
+    w->listener = (ebb__hint_listener){.hint = on_hint, .awaited = on_awaited, .away = on_away, .arg = w};
     ebb__arena_init(&w->arena, a, CHUNK);
     ebb__map_init(&w->instances, a, sizeof(ebb__hot *));
     put_name(w);
     st = keep_tags(w, o.tags);
+    if (st == EBB_OK) st = add_layer(rt);
     if (st == EBB_OK) st = open_regions(cx, w);
     if (st != EBB_OK) {
         worker_free(w);

@@ -7,7 +7,8 @@
  *   dispatcher fetches instances, and starts a fiber for the turn of each (dispatch.c)
  *   claimer    fetches activities for free places (activity.c)
  *   a turn     feeds the run of one instance and commits (dispatch.c)
- *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c)
+ *   a supervisor one for each activity: opens its region, waits for its end, acks (activity.c), unless a turn that is run here
+ *              takes the end along (ended.c)
  *
  * Invariants:
  *  - What can't be done now is not asked for again at once: an instance that is claimed while its turn is in flight is
@@ -40,18 +41,34 @@ typedef struct ebb__registered_activity {
     uint32_t running;
 } ebb__registered_activity;
 
+/* Ends of activities that are offered to a turn, in their order. */
+typedef struct ebb__ended {
+    ebb_activity *first, *last;
+} ebb__ended;
+
+typedef enum ebb__offer {
+    EBB__OFFER_NONE = 0,
+    EBB__OFFER_OPEN = 1,      /* it waits for a turn, or for its commit */
+    EBB__OFFER_COMMITTED = 2, /* the end stands in the history, and the row is gone */
+    EBB__OFFER_REFUSED = 3    /* nothing was done with it */
+} ebb__offer;
+
 /* An instance that is hot, or has a turn now. */
 typedef struct ebb__hot {
     ebb_worker *worker;
     uint64_t key;
     char *id;
     uint64_t execution;
-    ebb__orch_run *run;             /* NULL: it is cold */
-    ebb__orch_run *shadow;          /* of the double run; NULL: none */
-    ebb_provider_token token;       /* that keeps it here; 0: none */
-    ebb_provider_token later;       /* of a claim that came while its turn was in flight; 0: none */
-    ebb_task task;                  /* of its turn; id 0: none */
-    bool parked;                    /* the turn that was fed is over */
+    ebb__orch_run *run;       /* NULL: it is cold */
+    ebb__orch_run *shadow;    /* of the double run; NULL: none */
+    ebb_provider_token token; /* that keeps it here; 0: none */
+    ebb_provider_token later; /* of a claim that came while its turn was in flight; 0: none */
+    ebb_task task;            /* of its turn; id 0: none */
+    bool parked;              /* the turn that was fed is over */
+    const char *name;         /* of its orchestration, and the version; NULL: it was never warm */
+    uint32_t version;
+    ebb__ended ended;               /* that wait for the turn in flight; else none */
+    struct ebb__hot *next_ended;    /* of those that a turn is about to begin for */
     uint64_t bytes;                 /* counted in `hot_bytes` of the worker while it is idle */
     struct ebb__hot *newer, *older; /* by last use, while it is idle */
 } ebb__hot;
@@ -66,12 +83,18 @@ struct ebb_activity {
     uint64_t key, execution, number;
     uint32_t attempt, claim;
     ebb_blob input;
+    bool traced; /* it has a context: `trace` */
+    ebb__trace_context trace;
     ebb_provider_token token;
     ebb_region region; /* of its body; id 0: not yet */
     bool gone;         /* the token holds nothing any more, and the body is cancelled */
     bool handed_over;  /* it is to be given back */
     bool returned;     /* the body has */
     bool forced;       /* its supervisor was, and has not seen the end of the body */
+    ebb_task supervisor;
+    ebb_blob message; /* its end; n 0: it has none yet */
+    ebb__offer offer;
+    ebb_activity *next_ended; /* while it is offered */
     ebb_status status;
     ebb_blob output;
     ebb_failure why;
@@ -116,6 +139,8 @@ struct ebb_worker {
     bool turns_alone, work_alone; /* a suspect runs, and nothing else is claimed */
     bool turn_suspects, work_suspects;
     uint32_t turns;            /* in flight */
+    uint64_t clock, clock_at;  /* the store's, and the runtime's when it was heard */
+    ebb__ended ended;          /* not looked at yet */
     ebb__map instances;        /* key -> ebb__hot * */
     ebb__hot *newest, *oldest; /* idle ones */
     ebb_activity *activities;
@@ -125,6 +150,7 @@ struct ebb_worker {
 };
 
 /* ---- worker.c ---- */
+enum { EBB__WORKER_SLOT = 5 }; /* of ebb__layer */
 void ebb__worker_log(ebb_worker *w, ebb_durable_level level, const char *instance, const char *format, ...)
     __attribute__((format(printf, 4, 5)));
 /* On this fiber of the worker: waits until it is woken, or the time has come. False: it is cancelled. */
@@ -163,10 +189,16 @@ void ebb__hot_let_go(ebb_cx *cx, ebb_worker *w, ebb_provider_token of); /* the c
 void ebb__hot_let_go_all(ebb_cx *cx, ebb_worker *w); /* that are idle; others may have them at once */
 void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 
+/* ---- worker.c ---- */
+/* It is the unit of work of a worker. */
+bool ebb__worker_has_unit(ebb_runtime *rt, ebb_region unit);
+
 /* ---- activity.c ---- */
 ebb_status ebb__claimer(ebb_cx *cx, void *worker);
 /* "NAME", or "NAME@TAG" (`tag` not NULL), in memory of the call. */
 const char *ebb__queue_of(ebb_provider_call *c, const char *name, const char *tag);
+/* What the region of an activity's body is for. False: it is another region. */
+bool ebb__activity_say(const ebb_worker *w, ebb_region region, char *out, size_t room);
 ebb__registered_activity *ebb__handler_of(const ebb_worker *w, const char *name, size_t n);
 bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *r);
 /* Starts an activity whose token this worker has. Without memory it is given back. */
@@ -175,6 +207,17 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
 void ebb__activity_free_all(ebb_worker *w); /* of a worker whose region has closed */
 void ebb__activity_cancel(ebb_activity *a, ebb_cancel_kind kind, const char *why);
 ebb_activity *ebb__activity_find(ebb_worker *w, uint64_t key, uint64_t execution, uint64_t number);
+
+/* ---- ended.c ---- */
+/* On the supervisor's fiber: offers the end of an activity to the turn of its instance, and waits. False: nobody has taken it,
+ * and it has to be acked. */
+bool ebb__ended_offer(ebb_cx *cx, ebb_activity *a);
+/* Gives each end to its instance, or back to its supervisor. Returns instances that have some and no turn in flight, by
+ * `next_ended`. */
+ebb__hot *ebb__ended_gather(ebb_worker *w);
+ebb__ended ebb__ended_take(ebb__hot *h, size_t most, size_t *n);
+void ebb__ended_put_back(ebb__hot *h); /* after a turn: those that have come meanwhile */
+void ebb__ended_settle(ebb__ended *ends, bool committed);
 
 /* ---- double_run.c ---- */
 /* Runs the turn that `h` has just run once more, on a fiber with other paint. EBB_ERR_NONDETERMINISM: see the shadow's

@@ -49,6 +49,16 @@ static void unit_closed_each(ebb_runtime *rt) {
     FOR_EACH(rt, unit_closed)(rt);
 }
 
+static bool described_each(ebb_runtime *rt, const ebb__region *r, char *out, size_t room) {
+    const ebb__layers *l = &rt->layers;
+    for (unsigned i = 0; i < EBB__LAYERS; i++) {
+        if (l->layer[i] != NULL && l->layer[i]->hooks.described != NULL &&
+            l->layer[i]->hooks.described(rt, r, out, room))
+            return true;
+    }
+    return false;
+}
+
 static void shown_each(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
     FOR_EACH(rt, shown)(rt, write, ctx);
 }
@@ -74,6 +84,7 @@ static void combine(ebb_runtime *rt) {
         COMBINE(l, admission, admission_each);
         COMBINE(l, ended, ended_each);
         COMBINE(l, unit_closed, unit_closed_each);
+        COMBINE(l, described, described_each);
         COMBINE(l, shown, shown_each);
         COMBINE(l, freed, freed_each);
     }

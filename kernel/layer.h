@@ -43,7 +43,7 @@ typedef struct ebb__leak {
 } ebb__leak;
 
 /* A layer leaves the hooks that it does not need NULL. If several layers have the same hook, all are called in the
- * order of their slots; `park` is called until one returns true. */
+ * order of their slots; `park` and `described` are called until one returns true. */
 typedef struct ebb__hooks {
     /* Suspends the caller until its task is polled again; false if the caller can't wait in place. */
     bool (*park)(ebb_cx *cx);
@@ -61,6 +61,8 @@ typedef struct ebb__hooks {
     void (*ended)(ebb_runtime *rt, ebb_task task, ebb_region region);
     /* A unit of work has closed. */
     void (*unit_closed)(ebb_runtime *rt);
+    /* What a region is for, in words, at `out` of `room` bytes. False: the layer does not know. */
+    bool (*described)(ebb_runtime *rt, const ebb__region *r, char *out, size_t room);
     /* ebb_runtime_dump has printed the tree: print what the layer has. */
     void (*shown)(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
     /* The runtime is being freed; all records of the kernel still exist. */

@@ -145,7 +145,8 @@ EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
     r->flags = (o->cleanup ? R_CLEANUP : 0u) | (o->on_closed != NULL ? R_HOOK : 0u) |
                (o->unit ? R_UNIT : 0u) | (parent->flags & R_BOUNDED);
-    if (EBB__UNLIKELY(parent->flags & R_TRACED)) {
+    /* An operators' region may outlive what is around its drain region. */
+    if (EBB__UNLIKELY(parent->flags & R_TRACED) && !drain) {
         r->flags |= R_TRACED;
         ebb__cold_of(r)->trace = ebb__cold_of(parent)->trace;
     }

@@ -103,6 +103,7 @@ static const ebb__route routes[] = {
     {"POST", "/api/v1/trace/start", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace_start, TAKES(capture)},
     {"POST", "/api/v1/trace/stop", EBB__CHANGE, EBB__COST_ONE, ebb__serve_trace_stop, NOTHING},
     {"GET", "/api/v1/trace", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace, NOTHING},
+    {"GET", "/api/v1/trace/chrome", EBB__CHANGE, EBB__COST_TREE, ebb__serve_trace_chrome, NOTHING},
     {"GET", "/api/v1/instances", EBB__READ, EBB__COST_MANY, ebb__serve_instances, TAKES(list)},
     {"POST", "/api/v1/instances", EBB__CHANGE, EBB__COST_ONE, ebb__serve_start, TAKES(start)},
     {"GET", "/api/v1/instances/:id", EBB__READ, EBB__COST_ONE, ebb__serve_instance, NOTHING},

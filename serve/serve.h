@@ -13,6 +13,7 @@
  * events.c      numbers, tree and instances as server-sent events
  *   tree.c        what one reader has to be told of the tree
  * trace.c       captures of the trace
+ *   trace_chrome.c  as JSON for viewers: line.c, story.c, chrome.c, chrome_flow.c
  * instances.c, instance_change.c   durable instances: reads, changes
  * machines.c, machine_types.c      the machines of the runtime, and the states of their types
  * programs.c, program_value.c      programs of typestate machines: what their hosts may ask of them, as JSON
@@ -231,6 +232,7 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a);
 ebb_status ebb__serve_trace_start(ebb__ask *a);
 ebb_status ebb__serve_trace_stop(ebb__ask *a);
 ebb_status ebb__serve_trace(ebb__ask *a);
+ebb_status ebb__serve_trace_chrome(ebb__ask *a);
 ebb_status ebb__serve_instances(ebb__ask *a);
 ebb_status ebb__serve_instance(ebb__ask *a);
 ebb_status ebb__serve_history(ebb__ask *a);

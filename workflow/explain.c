@@ -116,8 +116,18 @@ static void say_task_or_handler(void *ctx, const ebb__task_view *t) {
     else say_task(how, t);
 }
 
+/* What a layer knows of a region in which something lives. */
+static void say_purpose(const sink *s, const ebb__wf *wf, ebb__region *r) {
+    char text[300];
+    bool (*described)(ebb_runtime *, const ebb__region *, char *, size_t) =
+        ebb__face_of(wf->rt)->layers.call.described;
+    if (described == NULL || ebb__region_tasks(wf->rt, r) == 0) return;
+    if (described(wf->rt, r, text, sizeof text)) say(s, "  %s:\n", text);
+}
+
 static void say_region(const sink *s, const ebb__wf *wf, ebb__region *r) {
     sayer finalizers = {s, wf, true}, obligations = {s, wf, false};
+    say_purpose(s, wf, r);
     ebb__tasks_each(wf->rt, r, say_task_or_handler, &obligations);
     say_operations(s, (const ebb__region_futures *)(const void *)ebb__region_callbacks(r));
     if (ebb__region_state(r) == EBB_REGION_FINALIZING)

@@ -1,4 +1,4 @@
-/* Runs of an orchestration as rows: started, some turns with calls and the messages of their ends, ended. `members` runs go in
+/* Runs of an orchestration as rows: started, some turns with calls and the ends of earlier ones, ended. `members` runs go in
  * step, and each of their steps is a commit. */
 #include "bench/durable.h"
 #include "bench/bench.h"
@@ -17,31 +17,21 @@ static void start(const floor_store *s, void *self, uint64_t lo, uint64_t hi) {
     s->commit(self);
 }
 
-static void ack(const floor_store *s, void *self, uint64_t lo, uint64_t hi, unsigned call) {
-    s->begin(self);
-    s->ack(self, lo, hi, call);
-    s->commit(self);
-}
-
+/* Turn number n + 1, with the ends of the calls before it. */
 static void turn(const floor_store *s, void *self, uint64_t lo, uint64_t hi, const durable_shape *shape,
                  unsigned n) {
-    const unsigned last = shape->turns - 1, after = n > 0 ? n - 1 : 0;
-    const unsigned from = n > 0 ? 1 + shape->calls * after / last : 0, to = 1 + shape->calls * n / last;
+    const unsigned last = shape->turns - 1, before = n > 0 ? shape->calls * (n - 1) / last : 0;
     const unsigned calls = shape->parallel ? (n == 0 ? shape->calls : 0) : n < shape->calls;
     s->begin(self);
-    s->turn(self, lo, hi, n + 1, from, to, n, calls);
+    for (unsigned i = before; i < shape->calls * n / last; i++) s->done(self, lo, hi, i);
+    s->turn(self, lo, hi, n + 1, n, calls);
     if (n == last) s->end(self, lo, hi);
     s->commit(self);
 }
 
 static void runs(const floor_store *s, void *self, uint64_t lo, uint64_t hi, const durable_shape *shape) {
-    unsigned acked = 0;
     start(s, self, lo, hi);
-    for (unsigned n = 0; n < shape->turns; n++) {
-        const unsigned needed = n > 0 ? shape->calls * n / (shape->turns - 1) : 0;
-        for (; acked < needed; acked++) ack(s, self, lo, hi, acked);
-        turn(s, self, lo, hi, shape, n);
-    }
+    for (unsigned n = 0; n < shape->turns; n++) turn(s, self, lo, hi, shape, n);
 }
 
 double floor_durable(const floor_store *s, void *self, const durable_shape *shape) {

@@ -21,7 +21,7 @@ static const char *const texts[STATEMENTS] = {
     [HIST] = "INSERT INTO ebb.hist SELECT 1000000000 + g, 1, $3::bigint, g, " ZERO
              ", decode(repeat('00', $4::int), 'hex')" RUNS,
     [TAKE] = "DELETE FROM ebb.inbox WHERE inst BETWEEN 1000000000 + $1::bigint AND 1000000000 + $2::bigint"
-             " AND seq >= $3::bigint AND seq < $4::bigint",
+             " AND seq = $3::bigint",
     [WORK] =
         "INSERT INTO ebb.work(inst, execution, act, queue, session, name, attempt, ord, visible, token, node,"
         " until, input) SELECT 1000000000 + g, 1, c, 'echo', '', 'echo', 1, g, g, gen_random_uuid(), 1, 1,"
@@ -33,7 +33,7 @@ static const char *const texts[STATEMENTS] = {
     [END] = "UPDATE ebb.inst SET state = 'Completed', result = decode(repeat('00', 64), 'hex')"
             " WHERE key BETWEEN 1000000000 + $1::bigint AND 1000000000 + $2::bigint",
 };
-static const int params[STATEMENTS] = {2, 3, 4, 4, 4, 3, 2, 2};
+static const int params[STATEMENTS] = {2, 3, 4, 3, 4, 3, 2, 2};
 
 typedef struct raw {
     PGconn *pg;
@@ -78,25 +78,23 @@ static void start(void *self, uint64_t lo, uint64_t hi) {
     send(self, INBOX, lo, hi, 0, 0);
 }
 
-static void turn(void *self, uint64_t lo, uint64_t hi, unsigned number, unsigned from, unsigned to,
-                 unsigned call, unsigned calls) {
+static void turn(void *self, uint64_t lo, uint64_t hi, unsigned number, unsigned call, unsigned calls) {
     raw *r = self;
     send(r, HIST, lo, hi, number, r->body);
-    send(r, TAKE, lo, hi, from, to);
+    if (number == 1) send(r, TAKE, lo, hi, 0, 0);
     if (calls > 0) send(r, WORK, lo, hi, call, call + calls);
     if (number == 1) send(r, FIRST, lo, hi, 0, 0);
 }
 
-static void ack(void *self, uint64_t lo, uint64_t hi, unsigned call) {
+static void done(void *self, uint64_t lo, uint64_t hi, unsigned call) {
     send(self, DONE, lo, hi, call, 0);
-    send(self, INBOX, lo, hi, call + 1, 0);
 }
 
 static void end(void *self, uint64_t lo, uint64_t hi) {
     send(self, END, lo, hi, 0, 0);
 }
 
-static const floor_store store = {begin, start, turn, ack, end, commit};
+static const floor_store store = {begin, start, turn, done, end, commit};
 
 double floor_durable_postgres(const char *conninfo, const durable_shape *shape) {
     raw r = {.pg = PQconnectdb(conninfo), .body = shape->body};

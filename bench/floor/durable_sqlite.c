@@ -56,22 +56,18 @@ static void start(void *self, uint64_t lo, uint64_t hi) {
     }
 }
 
-static void turn(void *self, uint64_t lo, uint64_t hi, unsigned number, unsigned from, unsigned to,
-                 unsigned call, unsigned calls) {
+static void turn(void *self, uint64_t lo, uint64_t hi, unsigned number, unsigned call, unsigned calls) {
     raw *r = self;
     for (uint64_t k = lo; k < hi; k++) {
         step(r, HIST, k, number, r->body);
-        for (unsigned m = from; m < to; m++) step(r, TAKE, k, m, 0);
+        if (number == 1) step(r, TAKE, k, 0, 0);
         for (unsigned c = call; c < call + calls; c++) step(r, WORK, k, c, 0);
         if (number == 1) step(r, FIRST, k, 0, 0);
     }
 }
 
-static void ack(void *self, uint64_t lo, uint64_t hi, unsigned call) {
-    for (uint64_t k = lo; k < hi; k++) {
-        step(self, DONE, k, call, 0);
-        step(self, INBOX, k, call + 1, 0);
-    }
+static void done(void *self, uint64_t lo, uint64_t hi, unsigned call) {
+    for (uint64_t k = lo; k < hi; k++) step(self, DONE, k, call, 0);
 }
 
 static void end(void *self, uint64_t lo, uint64_t hi) {
@@ -81,7 +77,7 @@ static void end(void *self, uint64_t lo, uint64_t hi) {
     }
 }
 
-static const floor_store store = {begin, start, turn, ack, end, commit};
+static const floor_store store = {begin, start, turn, done, end, commit};
 
 double floor_durable_sqlite(const char *path, ebb_durability d, const durable_shape *shape) {
     raw r = {.body = shape->body};

@@ -161,7 +161,8 @@ typedef struct ebb_worker_opts {
  * ebb_worker_begin. It is freed when its region has closed; the store must be open until then, so open both in one
  * region. What ends it:
  *   close   it claims no more turns and no more activities, but those of instances that a unit of work of this runtime
- *           waits for (ebb_instance_wait on this store). Fibers of orchestrations are discarded, which runs no code. Activities go on,
+ *           waits for (ebb_instance_wait on this store); a unit that has waited may wait again, so it stays until
+ *           that has no tasks. Fibers of orchestrations are discarded, which runs no code. Activities go on,
  *           those with `handover` excepted, which are cancelled with SHUTDOWN now and visible to others at once
  *   cancel  activities are cancelled (ebb_activity_reason has the kind), and their rows are visible to others at once
  *   end     its lease is expired: another worker has its work within a second

@@ -209,6 +209,9 @@ class Suite:
         self.assertEqual((events[-1]["kind"], events[-1]["event"]["body"]), ("completed", "paid"))
         text = self.good("history", one, "--verify").splitlines()
         self.assertEqual((len(text), text[-1]), (len(events) + 2, "sound: %d events" % len(events)))
+        self.assertIsInstance(next(e["event"]["due"] for e in events if e["kind"] == "timer_created"), int)
+        self.assertTrue(any(re.search(r'"due":"\d{4}-\d\d-\d\dT[0-9:]{8}Z"', line) for line in text), text)
+        self.assertFalse([line for line in text if '"flags"' in line], text)
         self.assertEqual(self.good("replay", one, "--load", APP),
                          "%s: %d turns, order version 1 does what is recorded\n" % (one, events[-1]["turn"]))
         self.assertEqual(self.one("replay", one, "--load", APP),
@@ -225,7 +228,10 @@ class Suite:
             one = self.start("order")
             self.until("it waits", lambda: self.is_at(one))
             self.good("terminate", one)
-        self.assertEqual(self.objects("history", one, "--verify")[-1]["kind"], "terminated")
+        events = self.objects("history", one, "--verify")
+        self.assertEqual(events[-1]["kind"], "terminated")
+        self.assertEqual({e["event"]["cause"] for e in events if e["kind"] == "step_cancelled"}, {1})
+        self.assertIn('"cause":"USER"', self.good("history", one))
         self.assertIn("does what is recorded", self.good("replay", one, "--load", APP))
 
     def test_changed_code_suspends_and_a_resume_goes_on(self):

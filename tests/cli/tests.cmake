@@ -7,6 +7,9 @@ ebb_python(cli.audit cli/audit.py ${EBB_CLI} $<TARGET_FILE:workflow.audit>)
 ebb_python(cli.trace cli/trace.py ${EBB_CLI})
 # What a service on several loops records: checked, replayed, exported, summed up, and doctored.
 ebb_python(cli.record cli/record.py ${EBB_CLI} $<TARGET_FILE:http_loops_server> $<TARGET_FILE:example_service>)
+# One request through a service, an instance, an activity and a machine, also in two processes: arrows join them.
+ebb_program(cli.connected_service ebb ${dir}/programs/connected.c)
+ebb_python(cli.connected cli/connected.py ${EBB_CLI} $<TARGET_FILE:cli.connected_service>)
 ebb_program(cli.crowd ebb ${dir}/programs/crowd.c)
 # A service under load, looked at in a terminal and by programs.
 ebb_python(cli.top cli/top.py ${EBB_CLI} $<TARGET_FILE:example_service> $<TARGET_FILE:cli.crowd>)

@@ -1,6 +1,7 @@
 /* Programs as activities, on a loop with real processes. */
 #include "tests/support/loop_world.h"
 
+#include "kernel/layer.h"
 #include <ebb/durable.h>
 
 typedef struct scene {
@@ -9,6 +10,8 @@ typedef struct scene {
     ebb_store *store;
     char state[32], output[512], code[64], message[600];
     ebb_status (*meanwhile)(ebb_cx *cx, struct scene *s);
+    const char *traceparent; /* NULL: none */
+    ebb__trace_context trace;
 } scene;
 
 static void add(ebb_worker *w, const char *name, const char *script) {
@@ -19,6 +22,22 @@ static void add(ebb_worker *w, const char *name, const char *script) {
 
 static void put(char *to, size_t room, const char *text, size_t n) {
     (void)snprintf(to, room, "%.*s", (int)n, text);
+}
+
+static ebb_status start_poll(ebb_cx *cx, void *arg) {
+    scene *s = arg;
+    return ebb_await(cx, ebb_instance_start(cx, s->store, &(ebb_start_opts){.id = "i", .name = "o"}), NULL);
+}
+
+/* In a region of its own, which has a trace context if the scene has one. */
+static ebb_status start(ebb_cx *cx, scene *s) {
+    ebb_region r = ebb_region_open(cx, NULL);
+    if (s->traceparent != NULL) {
+        (void)ebb_traceparent_parse(s->traceparent, strlen(s->traceparent), &s->trace.at);
+        ebb__region_set_trace(ebb_loop_runtime(s->world->loop), r, &s->trace);
+    }
+    (void)ebb_fiber_spawn(cx, r, start_poll, s);
+    return ebb_region_join(cx, r);
 }
 
 static ebb_status run(ebb_cx *cx, void *arg) {
@@ -38,10 +57,10 @@ static ebb_status run(ebb_cx *cx, void *arg) {
     add(w, "killed", "kill -9 $$");
     add(w, "much", "head -c 3000000 /dev/zero");
     add(w, "slow", "sleep 60");
+    add(w, "trace", "printf %s \"${TRACEPARENT:-none} ${PATH:+path}\"");
     (void)ebb_worker_orch(w, "o", 1, s->fn);
     st = ebb_worker_begin(w);
-    if (st == EBB_OK)
-        st = ebb_await(cx, ebb_instance_start(cx, s->store, &(ebb_start_opts){.id = "i", .name = "o"}), NULL);
+    if (st == EBB_OK) st = start(cx, s);
     if (st == EBB_OK && s->meanwhile != NULL) st = s->meanwhile(cx, s);
     if (st == EBB_OK) st = ebb_await(cx, ebb_instance_wait(cx, s->store, "i"), &v);
     if (st != EBB_OK) return st;
@@ -72,6 +91,30 @@ static void it_gets_json_and_its_output_is_the_result(void **state) {
     assert_non_null(strstr(s.output, "\"input\":{\"amount\":7}"));
     assert_non_null(strstr(s.output, "\"attempt\":1"));
     assert_non_null(strstr(s.output, "\"key\":\""));
+}
+
+static ebb_status call_trace(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    (void)in;
+    return ebb_orch_await(o, ebb_orch_call(o, "trace", ebb_blob_text("1"), NULL), out);
+}
+
+static void it_gets_the_trace_context_in_its_environment(void **state) {
+    static const char trace[] = "00-0af7651916cd43dd8448eb211c80319c-";
+    scene s = {.world = *state,
+               .fn = call_trace,
+               .traceparent = "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01"};
+    assert_int_equal(setenv("TRACEPARENT", "00-that-of-the-worker", 1), 0);
+    assert_int_equal(run_fiber(*state, run, &s), EBB_OK);
+    assert_int_equal(unsetenv("TRACEPARENT"), 0);
+    assert_string_equal(s.state, "Completed");
+    assert_memory_equal(s.output, trace, sizeof trace - 1);
+    assert_null(strstr(s.output, "b7ad6b7169203331"));
+    assert_string_equal(s.output + 55, " path");
+}
+
+static void without_a_context_it_has_none(void **state) {
+    scene s = play(state, call_trace, NULL);
+    assert_string_equal(s.output, "none path");
 }
 
 static ebb_status call_flaky(ebb_orch *o, ebb_blob in, ebb_blob *out) {
@@ -137,6 +180,8 @@ static void it_needs_a_program(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         ON_A_LOOP(it_gets_json_and_its_output_is_the_result),
+        ON_A_LOOP(it_gets_the_trace_context_in_its_environment),
+        ON_A_LOOP(without_a_context_it_has_none),
         ON_A_LOOP(exit_75_is_worth_another_attempt),
         ON_A_LOOP(other_exits_are_final_with_the_last_line_of_its_errors),
         ON_A_LOOP(a_signal_is_final),

@@ -208,6 +208,50 @@ static void changed_code_suspends_and_a_resume_goes_on(void **state) {
     assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_UNKNOWN_INSTANCE);
 }
 
+static bool has_patch;
+
+static ebb_status patched(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    const bool other = has_patch ? ebb_orch_patched(o, "other") : generation != 0;
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, other ? "other" : "echo", in, NULL), out);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_event(o, "go"), NULL) : st;
+}
+
+static ebb_status says_other(ebb_cx *cx, ebb_activity *a, ebb_blob in, ebb_blob *out) {
+    (void)cx;
+    (void)a;
+    (void)in;
+    *out = ebb_blob_text("other");
+    return EBB_OK;
+}
+
+/* Code is changed under an instance, which is suspended; with a patch marker it goes on in the old way, and others take the
+ * new one. */
+static void a_suspended_instance_goes_on_with_a_patch(void **state) {
+    durable *d = durable_new(*state, &(ebb_worker_opts){.cache = EBB_WORKER_NO_CACHE});
+    assert_int_equal(ebb_worker_orch(d->worker, "patched", 1, patched), EBB_OK);
+    assert_int_equal(ebb_worker_activity(d->worker, "other", says_other, NULL, NULL), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    generation = 0;
+    has_patch = false;
+    durable_start(d, "old", "patched", "7");
+    durable_pass(d, 2 * EBB_SECOND);
+    generation = 1;
+    durable_signal(d, "old", "go", "");
+    durable_pass(d, EBB_SECOND);
+    assert_non_null(strstr(durable_state(d, "old"), "Suspended turn 1 has event #2"));
+    has_patch = true;
+    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "old")), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "old"), "Completed 7");
+    durable_start(d, "new", "patched", "7");
+    durable_pass(d, EBB_SECOND);
+    durable_signal(d, "new", "go", "");
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "new"), "Completed other");
+    assert_int_equal(verified(d, "old", 0), EBB_OK);
+    generation = 0;
+}
+
 static void a_delete_leaves_nothing(void **state) {
     durable *d = world_of(state);
     durable_start(d, "a", "echoes", "7");
@@ -360,6 +404,7 @@ int main(void) {
         IN_WORLD(a_reset_takes_the_status_back_too),
         IN_WORLD(a_reset_starts_other_children_than_before),
         IN_WORLD(changed_code_suspends_and_a_resume_goes_on),
+        IN_WORLD(a_suspended_instance_goes_on_with_a_patch),
         IN_WORLD(a_delete_leaves_nothing),
         IN_WORLD(many_are_listed_cancelled_and_pruned),
         IN_WORLD(a_history_is_json_and_verified),

@@ -9,6 +9,7 @@ enum { INSTANCES = 24, ROUNDS = 12 };
 typedef struct pair {
     ebb_provider_token ack_id[2];
     ebb_status status[2];
+    size_t gone_at[2];
 } pair;
 
 static uint64_t random_of(uint64_t *seed, uint64_t below) {
@@ -20,7 +21,24 @@ static uint64_t random_of(uint64_t *seed, uint64_t below) {
 
 static const ebb_provider_cancelled never = {.activity = 999999};
 
-static void put_random_work(ebb_store *s, ebb_provider_ack_turn_call *c, uint64_t *seed) {
+/* So that a later turn knows it. */
+static ebb_provider_token token_of(const char *id, uint64_t activity) {
+    return (ebb_provider_token){(uint64_t)id[0] << 32 | (uint64_t)atoi(id + 2), activity};
+}
+
+/* Work of the turn before, which was made as claimed, or was not, or has gone since. */
+static void put_random_done(ebb_provider_ack_turn_call *c, const char *id, uint64_t *seed) {
+    const size_t n = random_of(seed, 3) ? 0 : 1 + random_of(seed, 2);
+    ebb_provider_work_done *done = ebb__call_room(&c->call, 2 * sizeof *done);
+    for (size_t i = 0; i < n; i++) {
+        const uint64_t activity = (c->turn - 1) * 10 + i;
+        done[i] = (ebb_provider_work_done){c->execution, activity, token_of(id, activity)};
+    }
+    c->done = done;
+    c->done_n = c->turn > 1 ? n : 0;
+}
+
+static void put_random_work(ebb_provider_ack_turn_call *c, const char *id, uint64_t *seed) {
     static const char *const queues[] = {"charge", "mail"};
     const size_t n = random_of(seed, 4);
     ebb_provider_work *work = ebb__call_room(&c->call, (n + 1) * sizeof *work);
@@ -31,7 +49,7 @@ static void put_random_work(ebb_store *s, ebb_provider_ack_turn_call *c, uint64_
         work[i].session = random_of(seed, 2) ? "" : "one";
         work[i].attempt = (uint32_t)random_of(seed, 3) + 1;
         work[i].input = ebb_blob_text("input");
-        if (random_of(seed, 2)) work[i].token = ebb__token_new(ebb__store_host(s));
+        if (random_of(seed, 2)) work[i].token = token_of(id, work[i].activity);
     }
     c->work = work;
     c->work_n = n;
@@ -73,7 +91,8 @@ static ebb_provider_ack_turn_call *random_ack(ebb_store *s, ebb_provider_node no
                                               const ebb_provider_turn_item *item, uint64_t seed) {
     ebb_provider_ack_turn_call *c = ack_call(s, node, item);
     (void)random_of(&seed, 2);
-    put_random_work(s, c, &seed);
+    put_random_work(c, item->id, &seed);
+    put_random_done(c, item->id, &seed);
     put_random_timers(c, &seed);
     put_random_end(c, &seed);
     if (random_of(&seed, 4) == 0) c->acked_n--; /* one stays */
@@ -130,7 +149,7 @@ static void let_go(ebb_cx *cx, ebb_store *s, ebb_provider_node node, const ebb_p
 
 /* Commits what was fetched, in one batch; `again`: asked once more, with the same id for every third. */
 static void commit_items(ebb_cx *cx, ebb_store *s, const ebb_provider_fetch_turns_call *f, int round,
-                         bool again, pair *p) {
+                         bool again, pair *p, unsigned n[2]) {
     ebb_future *asked[4 * INSTANCES];
     for (size_t i = 0; i < f->items_n; i++) {
         const ebb_provider_turn_item *item = &f->items[i];
@@ -145,9 +164,13 @@ static void commit_items(ebb_cx *cx, ebb_store *s, const ebb_provider_fetch_turn
     }
     for (size_t i = 0; i < f->items_n; i++) {
         ebb_provider_call *c = answer(cx, asked[i]);
-        ebb_status *status = p[atoi(f->items[i].id + 2)].status;
-        status[f->items[i].id[0] == 'a'] = c->status;
-        if (c->status == EBB_ERR_FENCED && !again) let_go(cx, s, f->node, &f->items[i].token);
+        pair *of = &p[atoi(f->items[i].id + 2)];
+        const bool alone = f->items[i].id[0] == 'a';
+        of->status[alone] = c->status;
+        of->gone_at[alone] = c->status == EBB_ERR_GONE ? ((const ebb_provider_ack_turn_call *)c)->gone_at : 0;
+        n[c->status == EBB_OK] += ((const ebb_provider_ack_turn_call *)c)->done_n > 0;
+        if ((c->status == EBB_ERR_FENCED || c->status == EBB_ERR_GONE) && !again)
+            let_go(cx, s, f->node, &f->items[i].token);
         ebb__call_free(c);
     }
 }
@@ -175,11 +198,15 @@ static const char *const comparisons[] = {
 static void check_pairs(const pair *p) {
     for (size_t i = 0; i < sizeof comparisons / sizeof comparisons[0]; i++)
         if (strcmp(pg_ask(observer, comparisons[i]), "0") != 0) fail_msg("differs: %s", comparisons[i]);
-    for (int i = 0; i < INSTANCES; i++) assert_int_equal(p[i].status[0], p[i].status[1]);
+    for (int i = 0; i < INSTANCES; i++) {
+        assert_int_equal(p[i].status[0], p[i].status[1]);
+        assert_int_equal(p[i].gone_at[0], p[i].gone_at[1]);
+    }
 }
 
 static ebb_status pairs_main(ebb_cx *cx, void *arg) {
     pair p[INSTANCES] = {0};
+    unsigned n[2] = {0, 0}; /* of those that would end work: not done, done */
     ebb_store *s = open_url(cx, server.url);
     const ebb_provider_node node = join(cx, s, 600 * EBB_SECOND);
     (void)arg;
@@ -187,7 +214,7 @@ static ebb_status pairs_main(ebb_cx *cx, void *arg) {
     for (int round = 0; round < ROUNDS; round++) {
         ebb_provider_fetch_turns_call *f = fetch_pairs(cx, s, node);
         for (int again = 0; again < 2; again++) {
-            commit_items(cx, s, f, round, again, p);
+            commit_items(cx, s, f, round, again, p, n);
             check_pairs(p);
         }
         end_call(f, EBB_OK);
@@ -198,6 +225,8 @@ static ebb_status pairs_main(ebb_cx *cx, void *arg) {
                          "SELECT count(*) || ' turns, ' || (SELECT count(*) FROM ebb.work) || ' of work, '"
                          " || (SELECT count(*) FROM ebb.inst WHERE ended <> 0) || ' ended' FROM ebb.hist"));
     assert_string_not_equal(pg_ask(observer, "SELECT count(*) FROM ebb.inst WHERE ended <> 0"), "0");
+    print_message("%u turns have ended work, %u had none to end\n", n[1], n[0]);
+    assert_true(n[0] > 0 && n[1] > 0);
     leave(cx, s, node);
     close_store(cx, s);
     return EBB_OK;

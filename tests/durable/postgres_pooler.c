@@ -1,5 +1,5 @@
 /* PostgreSQL behind PgBouncer in transaction mode: each batch may come to another session of the server. Skipped where there is
- * no pgbouncer in the path or at EBB_PGBOUNCER. */
+ * no pgbouncer: at EBB_PGBOUNCER, where scripts/deps puts it, or where its package does. */
 #define _GNU_SOURCE
 #include "tests/durable/postgres_world.h"
 
@@ -10,7 +10,7 @@ enum { INSTANCES = 12 };
 static uint16_t pool_port;
 
 static const char *pgbouncer(void) {
-    static const char *const places[] = {"/usr/sbin/pgbouncer", "/usr/bin/pgbouncer"};
+    static const char *const places[] = {"/usr/local/lib/ebb-tests/pgbouncer", "/usr/sbin/pgbouncer"};
     const char *given = getenv("EBB_PGBOUNCER");
     if (given != NULL) return given;
     for (size_t i = 0; i < 2; i++)

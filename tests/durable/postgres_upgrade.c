@@ -12,8 +12,8 @@ static const char *replaced(const char *sql) {
         {"ebb_v1", "ebb_v2"},
         {"least_version > 1 ", "least_version > 2 "},
         {"reads version 1'", "reads version 2'"},
-        {"started, input) VALUES (p_id, p_name, p_version, t, p_input)",
-         "started, input, note) VALUES (p_id, p_name, p_version, t, p_input, 'of 2')"},
+        {"started, input)\n    VALUES (p_id, p_name, p_version, t, t, p_input)",
+         "started, input, note)\n    VALUES (p_id, p_name, p_version, t, t, p_input, 'of 2')"},
     };
     char *to = calloc(1, strlen(sql) * 2 + 64), *end = to;
     assert_non_null(to);

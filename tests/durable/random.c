@@ -229,6 +229,8 @@ static void begin(play *p, uint32_t cache) {
     assert_int_equal(ebb_worker_activity(d->worker, "fails", fails, d, NULL), EBB_OK);
     assert_int_equal(ebb_worker_orch(d->worker, "wild", 1, wild), EBB_OK);
     assert_int_equal(ebb_worker_orch(d->worker, "leaf", 1, leaf), EBB_OK);
+    /* The worker's store draws tokens, and fewer with a cache. Seeds of operators come from another. */
+    d->store = open_store(d->world, "lab:");
     for (int i = 0; i < INSTANCES; i++) {
         char id[16];
         (void)snprintf(id, sizeof id, "i%d", i);

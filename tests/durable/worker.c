@@ -548,6 +548,39 @@ static void a_store_that_is_away_for_less_than_the_lease_cancels_nothing(void **
     ebb__store_set_faults(d->store, NULL);
 }
 
+static uint32_t lines_with(const durable *d, const char *text) {
+    uint32_t n = 0;
+    for (const char *at = d->log; (at = strstr(at, text)) != NULL; at++) n++;
+    return n;
+}
+
+static void a_store_that_is_away_is_told_once_and_when_it_is_back(void **state) {
+    durable *d = durable_new(*state, NULL);
+    const ebb__store_faults faults = {.at = away};
+    assert_int_equal(ebb_worker_orch(d->worker, "one", 1, one), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "one", "7");
+    durable_pass(d, EBB_SECOND);
+    ebb__store_set_faults(d->store, &faults);
+    for (int i = 0; i < 100; i++) { /* for a moment, again and again: nothing is said */
+        is_away = i % 2 == 0;
+        durable_pass(d, EBB_SECOND / 2);
+    }
+    is_away = false;
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_string_equal(d->log, "");
+    for (uint32_t i = 1; i <= 2; i++) {
+        is_away = true;
+        durable_pass(d, 25 * EBB_SECOND);
+        assert_int_equal(lines_with(d, "its store is away: the store was not asked"), i);
+        assert_int_equal(lines_with(d, "its store is back after "), i - 1);
+        is_away = false;
+        durable_pass(d, 20 * EBB_SECOND);
+        assert_int_equal(lines_with(d, "its store is back after "), i);
+    }
+    ebb__store_set_faults(d->store, NULL);
+}
+
 /* The first ack of a turn takes long, and renewals fail meanwhile. */
 typedef struct slow_ack {
     uint32_t acks, fetches, lost;
@@ -715,6 +748,7 @@ int main(void) {
         IN_WORLD(handover_is_cancelled_by_the_close),
         cmocka_unit_test(a_call_that_fails_or_whose_answer_is_lost_changes_nothing),
         IN_WORLD(a_store_that_is_away_for_less_than_the_lease_cancels_nothing),
+        IN_WORLD(a_store_that_is_away_is_told_once_and_when_it_is_back),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

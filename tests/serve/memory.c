@@ -105,11 +105,36 @@ static void a_request_without_memory_harms_nobody(void **state) {
     }
 }
 
+/* Begun, or read, without the n-th allocation: after that the next capture is as good as any. */
+static void a_capture_without_memory_harms_nobody(void **state) {
+    static const char *const reads[] = {"/api/v1/trace", "/api/v1/trace/chrome"};
+    serve_world *s = *state;
+    for (uint64_t n = 1; n < 60; n++) {
+        s->w->memory.fail_at = s->w->memory.calls + n;
+        (void)try(s, "POST", "/api/v1/trace/start", "{}");
+        s->w->memory.fail_at = 0;
+        const int status = try(s, "POST", "/api/v1/trace/stop", "{}");
+        assert_true(status == 200 || status == 404);
+    }
+    assert_int_equal(try(s, "POST", "/api/v1/trace/start", "{}"), 202);
+    assert_int_equal(try(s, "POST", "/api/v1/trace/stop", "{}"), 200);
+    for (size_t i = 0; i < sizeof reads / sizeof *reads; i++) {
+        for (uint64_t n = 1; n < 80; n++) {
+            s->w->memory.fail_at = s->w->memory.calls + n;
+            (void)try(s, "GET", reads[i], NULL);
+            s->w->memory.fail_at = 0;
+        }
+        assert_int_equal(try(s, "GET", reads[i], NULL), 200);
+    }
+    assert_int_equal(try(s, "POST", "/api/v1/trace/start", "{}"), 202); /* nobody reads any more */
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         cmocka_unit_test(a_mount_without_memory_leaves_nothing),
         DURABLE(json_without_memory_is_an_answer),
         DURABLE(a_request_without_memory_harms_nobody),
+        SERVED(a_capture_without_memory_harms_nobody),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

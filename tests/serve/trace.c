@@ -127,6 +127,37 @@ static void a_capture_of_a_busy_worker_keeps_every_rule(void **state) {
     }
 }
 
+static int64_t number_in(const json_t *j, const char *name) {
+    return json_integer_value(json_object_get(j, name));
+}
+
+/* The whole text comes in pieces, and is what the tool would write: each event of the file that has a slice is there. */
+static void a_capture_can_be_had_for_viewers(void **state) {
+    serve_world *s = *state;
+    size_t requests = 0, polls = 0, i;
+    json_t *one;
+    assert_int_equal(ask(s, "GET", "/api/v1/trace/chrome", (serve_ask){.token = TOKEN}), 404);
+    assert_int_equal(change(s, "/api/v1/trace/start", NULL), 202);
+    assert_int_equal(ask(s, "GET", "/api/v1/trace/chrome", (serve_ask){.token = TOKEN}), 409);
+    for (i = 0; i < 200; i++) get_with_trace(s);
+    tally t = stop_and_check(s);
+    assert_int_equal(look(s, "/api/v1/trace/chrome"), 401);
+    assert_int_equal(ask(s, "GET", "/api/v1/trace/chrome", (serve_ask){.token = TOKEN}), 200);
+    assert_non_null(s->said); /* it is JSON, to the end */
+    json_array_foreach(member(s->said, "traceEvents"), i, one) {
+        const char *category = json_string_value(json_object_get(one, "cat"));
+        if (category == NULL) continue;
+        requests += strcmp(category, "request") == 0;
+        polls += strcmp(category, "poll") == 0;
+        assert_int_equal(number_in(one, "pid"), ebb__rt_id(ebb_loop_runtime(s->w->loop)));
+    }
+    assert_int_equal(requests, 200);
+    assert_int_equal(polls, t.of[EBB_EV_POLL_ENDED]);
+    assert_true(strlen(s->text) > 200000);                         /* of more than one piece */
+    assert_int_equal(change(s, "/api/v1/trace/start", NULL), 202); /* nobody reads any more */
+    assert_int_equal(change(s, "/api/v1/trace/stop", NULL), 200);
+}
+
 /* ---- bounds -------------------------------------------------------------------------------------------------------- */
 
 static void a_full_capture_ends_without_a_gap(void **state) {
@@ -195,6 +226,7 @@ int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(a_capture_has_what_was_there_and_what_happens),
         SERVED(captures_follow_one_another),
+        SERVED(a_capture_can_be_had_for_viewers),
         DURABLE(a_capture_of_a_busy_worker_keeps_every_rule),
         SERVED(a_full_capture_ends_without_a_gap),
         SERVED(a_capture_ends_when_its_time_is_over),

@@ -79,6 +79,8 @@ ebb_web_tree(dashboard_frames node --test web/dashboard/test/frames.test.js)
 ebb_web_tree(dashboard_access node --test web/dashboard/test/access.test.js)
 set_property(TEST web.dashboard web.dashboard_tree web.dashboard_frames web.dashboard_access APPEND PROPERTY ENVIRONMENT
     "EBB_APP=$<TARGET_FILE:example_durable_app>" "EBB_HARBOUR=$<TARGET_FILE:harbour>")
+ebb_web_tree(dashboard_trace node --test web/dashboard/test/trace.test.js)
+set_property(TEST web.dashboard_trace APPEND PROPERTY ENVIRONMENT "EBB_APP=$<TARGET_FILE:example_durable_app>")
 
 # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that nobody
 # chose in the soak.

@@ -35,6 +35,12 @@ export async function ask(path) {
     return response.json();
 }
 
+export async function askBytes(path) {
+    const response = await fetch(path, { headers: headers() });
+    if (!response.ok) throw await problemOf(response);
+    return new Uint8Array(await response.arrayBuffer());
+}
+
 export async function change(path, body = {}) {
     const response = await fetch(path, {
         method: 'POST',

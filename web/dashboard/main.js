@@ -17,11 +17,13 @@ import { overview } from './overview.js';
 import { plots } from './plots.js';
 import { age } from './rows.js';
 import { Series } from './series.js';
+import { trace } from './trace.js';
 
 const VIEWS = [
     { name: 'overview', title: 'Overview', make: overview },
     { name: 'instances', title: 'Instances', make: instances },
     { name: 'plots', title: 'Plots', make: plots },
+    { name: 'trace', title: 'Trace', make: trace },
 ];
 
 const AGAIN_MS = 1000;

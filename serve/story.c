@@ -1,15 +1,18 @@
-#include "cli/story.h"
+#define _POSIX_C_SOURCE 200809L
+#include "serve/story.h"
 
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
-void ebb__story_begin(ebb__story *s, uint8_t runtime_id) {
+void ebb__story_begin(ebb__story *s, uint8_t runtime_id, ebb_allocator a) {
     memset(s, 0, sizeof *s);
     s->runtime_id = runtime_id;
-    ebb__map_init(&s->tasks, ebb__cli_allocator(), sizeof(ebb__thing));
-    ebb__map_init(&s->regions, ebb__cli_allocator(), sizeof(ebb__thing));
-    ebb__map_init(&s->futures, ebb__cli_allocator(), sizeof(ebb__made));
+    s->process = runtime_id;
+    s->allocator = a;
+    ebb__map_init(&s->tasks, a, sizeof(ebb__thing));
+    ebb__map_init(&s->regions, a, sizeof(ebb__thing));
+    ebb__map_init(&s->futures, a, sizeof(ebb__made));
 }
 
 void ebb__story_end(ebb__story *s) {

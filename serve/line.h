@@ -1,8 +1,9 @@
-/* cli/line.h - a trace as lines: each event together with the text records that belong to it. */
-#ifndef EBB_CLI_LINE_H
-#define EBB_CLI_LINE_H
+/* serve/line.h - a trace as lines: each event together with the text records that belong to it. */
+#ifndef EBB_SERVE_LINE_H
+#define EBB_SERVE_LINE_H
 
-#include "cli/cli.h"
+#include <ebb/trace.h>
+#include <stdio.h>
 
 enum { EBB__LINE_TEXT_MAX = 1023 };
 

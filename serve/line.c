@@ -1,5 +1,6 @@
-/* cli/line.c - events as lines of text. */
-#include "cli/line.h"
+/* serve/line.c - events as lines of text. */
+#define _POSIX_C_SOURCE 200809L
+#include "serve/line.h"
 
 #include "kernel/names.h"
 #include "lang/literal.h"

@@ -1,12 +1,12 @@
-/* cli/story.h - what a trace says of each task and region, for people: names, sites, and the time of each event.
+/* serve/story.h - what a trace says of each task and region, for people: names, sites, and the time of each event.
  *
  * An event has the time of its runtime, which stands still during a turn; the end of a poll has the time of the clock.
  * So an event happened at the later of the two: its own time, and the end of the last poll. */
-#ifndef EBB_CLI_STORY_H
-#define EBB_CLI_STORY_H
+#ifndef EBB_SERVE_STORY_H
+#define EBB_SERVE_STORY_H
 
 #include "base/map.h"
-#include "cli/line.h"
+#include "serve/line.h"
 
 enum { EBB__STORY_STRINGS = 1024 };
 
@@ -40,6 +40,7 @@ typedef struct ebb__made { /* a future */
 } ebb__made;
 
 typedef struct ebb__story {
+    ebb_allocator allocator;
     uint8_t runtime_id;
     char *strings[EBB__STORY_STRINGS];
     ebb__map tasks, regions, futures;
@@ -48,10 +49,12 @@ typedef struct ebb__story {
     uint64_t ended_task, ended_region; /* by the last event; forgotten with the next */
     bool no_memory;                    /* something is missing: a name, a task */
     bool first_file, last_file;        /* of those that are exported together */
+    uint32_t process;       /* its number in an export: the runtime's, or more if another file has that */
+    void *picture;          /* of serve/chrome_flow.c */
     const ebb__map *stamps; /* of all messages that came, in any of these; NULL: none are looked for */
 } ebb__story;
 
-void ebb__story_begin(ebb__story *s, uint8_t runtime_id);
+void ebb__story_begin(ebb__story *s, uint8_t runtime_id, ebb_allocator a);
 /* Takes an event. Call it after what looks at the state before the event. A task or region that it ends can be looked at
  * until the next one; so a story of any length has memory for what is alive. */
 void ebb__story_take(ebb__story *s, const ebb__line *line);
