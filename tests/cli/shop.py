@@ -127,6 +127,11 @@ class WithServices(unittest.TestCase):
         self.addCleanup(s.kill)
         return s
 
+    def stops_in_order(self, s):
+        status, said, errors = s.stop()
+        self.assertEqual((status, said), (OK, ""), errors)
+        self.assertRegex(errors, r"(?m)^ebb: end: in order after ")
+
     def postgres(self):
         server = subprocess.Popen([POSTGRES], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
         self.addCleanup(server.communicate)
@@ -177,7 +182,7 @@ class Orders(WithServices):
         self.until("their ends", lambda: self.all_have_ended(s))
         self.assert_each_ended_once(s, ids)
         self.until("their machines have ended", lambda: ask(s.shop, "GET", "/shop/load")[1]["machines"] == 0)
-        self.assertEqual(s.stop(), (OK, "", ""))
+        self.stops_in_order(s)
 
     def test_over_http2_and_with_an_id_of_the_client(self):
         s = self.service()
@@ -271,7 +276,7 @@ class Ends(WithServices):
         crowd = Crowd([s.shop])
         self.until("orders", lambda: len(crowd.answered) >= 40)
         crowd.ends = True
-        self.assertEqual(s.stop(), (OK, "", ""))  # not TIMEOUT: it was inside of the budget
+        self.stops_in_order(s)  # not TIMEOUT: it was inside of the budget
         crowd.join()
         self.assertEqual(crowd.wrong, [])
         again = self.service()
@@ -314,14 +319,14 @@ class Two(WithServices):
         first, second = self.both(self.postgres())
         crowd = Crowd([first.shop, second.shop])
         self.until("orders", lambda: len(crowd.answered) >= 40)
-        self.assertEqual(first.stop(), (OK, "", ""))
+        self.stops_in_order(first)
         enough = len(crowd.answered) + 10
         self.until("more orders", lambda: len(crowd.answered) >= enough)
         crowd.join()
         self.assertEqual(crowd.wrong, [])
         self.until("their ends", lambda: self.all_have_ended(second))
         self.assert_each_ended_once(second, crowd.answered)
-        self.assertEqual(second.stop(), (OK, "", ""))
+        self.stops_in_order(second)
 
     @unittest.skipUnless(SOAK_S, "claims of a killed worker lapse after 30 s: in the soak")
     def test_one_is_killed_again_and_again(self):
