@@ -40,7 +40,7 @@ async function eachView(page, use) {
     for (const name of [...names, 'instances/order-2']) {
         await page.evaluate((v) => { location.hash = `#/${v}`; }, name);
         await until(page, `.view[data-view="${name.split('/')[0]}"]:not([hidden])`);
-        if (name === 'overview') await says(page, '#tree', 'durable/worker.c');
+        if (name === 'overview') await says(page, '#tree', 'root');
         if (name === 'instances') await says(page, '#instances', 'order-1');
         if (name.includes('/')) await says(page, '#history', 'cancelled');
         await use(name);
@@ -66,7 +66,7 @@ describe('axe finds nothing', { concurrency: true }, () => {
 
 describe('with the keyboard alone', { concurrency: true }, () => {
     it('one comes to the tree and to what a button does, and sees where one is', () => onPage(async (page) => {
-        await says(page, '#tree', 'durable/worker.c');
+        await says(page, '#tree', 'root');
         const been = [];
         for (let i = 0; i < 30 && been.at(-1) !== 'tree'; i++) {
             await page.press('Tab');
