@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb doctor`: each of its checks, on what is fit and on what is not.
 
-usage: doctor.py EBB POSTGRES [CLASS[.TEST]...]
+usage: doctor.py EBB POSTGRES MACHINE [CLASS[.TEST]...]
 """
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-EBB = POSTGRES = ""
+EBB = POSTGRES = MACHINE = ""
 PATIENCE_S = 120
 
 
@@ -71,6 +71,22 @@ class Machine(Doctor):
     def test_few_descriptors(self):
         self.found("descriptors", "fail", "100 open files", **self.limited(resource.RLIMIT_NOFILE, 100))
         self.found("descriptors", "warn", "1000 open files", **self.limited(resource.RLIMIT_NOFILE, 1000))
+
+    def on_a_bad_machine(self, free_mib):
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        return self.look(env=dict(os.environ, LD_PRELOAD=MACHINE, ASAN_OPTIONS=asan, FREE_MIB=str(free_mib)))
+
+    def test_libraries_of_another_version(self):
+        found = self.on_a_bad_machine(5000)
+        self.assertEqual([found[name]["verdict"] for name in ("sqlite", "libuv", "nghttp2")], ["fail", "warn", "ok"])
+        self.assertIn("2.8.17, built with 3.", found["sqlite"]["text"])
+
+    def test_a_disk_that_is_full_or_does_not_sync(self):
+        for mib, verdict in ((63, "fail"), (64, "warn"), (1023, "warn"), (1024, "ok")):
+            found = self.on_a_bad_machine(mib)
+            self.assertEqual((found["space"]["verdict"], found["space"]["text"]), (verdict, f"{mib} MiB are free"))
+        self.assertEqual(found["write"]["verdict"], "fail")
+        self.assertIn("Input/output error", found["write"]["text"])
 
     def test_small_files(self):
         self.found("file-size", "warn", "at most 1048576 bytes", **self.limited(resource.RLIMIT_FSIZE, 1 << 20))
@@ -171,5 +187,5 @@ class Postgres(Doctor):
 
 
 if __name__ == "__main__":
-    EBB, POSTGRES = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    EBB, POSTGRES, MACHINE = (os.path.abspath(path) for path in sys.argv[1:4])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)
