@@ -2,7 +2,8 @@
 # shell to begin with, and scripts/deps brings the rest on Debian.
 #
 #   make                 build/release/ebb, the library, the examples, the tests; build/wasm/web, the npm package
-#   make run             build and run the tour
+#   make run             build and start ebb serve with a shop, and print where to look at it; Ctrl-C stops it
+#   make tour            build and run the tour: five chapters that show the phases move
 #   make test            every test but the soak
 #   make wasm            build/wasm/web/ebb-web, the npm package, and the pages beside it
 #   make aarch64         cross-built for AArch64 with Debian's compiler and arm64 packages: the tests of the layers
@@ -35,7 +36,7 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
-.PHONY: all run test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang aarch64 \
+.PHONY: all run tour test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang aarch64 \
     playground h2spec deb
 .NOTPARALLEL:
 
@@ -45,6 +46,11 @@ all:
 	$(call build,release)
 
 run:
+	$(DEPS) build
+	$(call build,run)
+	@exec scripts/run build/run
+
+tour:
 	$(DEPS) build test
 	$(call build,release) --target example_tour
 	build/release/examples/tour
@@ -87,12 +93,12 @@ bench-peers:
 asan:
 	$(DEPS) build test
 	$(call build,asan)
-	ctest --preset asan
+	scripts/sanitizer-tests asan
 
 tsan:
 	$(DEPS) build test clang
 	$(call build,tsan)
-	$(NO_ASLR) ctest --preset tsan
+	$(NO_ASLR) scripts/sanitizer-tests tsan
 
 clang:
 	$(DEPS) build test clang

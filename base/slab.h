@@ -77,6 +77,14 @@ static inline void ebb__slab_give_record(ebb__slab *s, uint32_t i, void *record)
     s->free_head = i;
 }
 
+/* The same, and the slot is not used again. */
+static inline void ebb__slab_retire(ebb__slab *s, uint32_t i) {
+    assert(i != 0 && i < s->used && s->live > 0);
+    ((ebb__slot *)ebb__slab_at(s, i))->generation++;
+    s->live--;
+    s->retired++;
+}
+
 static inline void ebb__slab_give_as(ebb__slab *s, uint32_t i, uint32_t shift, size_t hot) {
     ebb__slab_give_record(s, i, ebb__slab_at_as(s, i, shift, hot));
 }

@@ -1,4 +1,4 @@
-/* cli/app.c - stores, and shared libraries with orchestrations and activities. They find the functions of libebb in the
+/* cli/app.c - stores, and shared libraries with orchestrations, activities and routes. They find the functions of libebb in the
  * command. */
 #include "cli/app.h"
 
@@ -12,7 +12,7 @@
 #include "durable/provider.h"
 #include "durable/store.h"
 
-static const char symbol[] = "ebb_app";
+static const char symbol[] = "ebb_app", symbol_http[] = "ebb_app_http";
 
 /* Texts of the system and of a store may have names in them that control a terminal. */
 static void print_plain(const char *what, const char *text) {
@@ -50,11 +50,32 @@ ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_ap
     return st;
 }
 
+ebb_app_http_fn ebb__app_load_http(const char *path) {
+    ebb_app_http_fn fn = NULL;
+    void *library = load(path), *at = library != NULL ? dlsym(library, symbol_http) : NULL;
+    if (at != NULL) memcpy(&fn, &at, sizeof fn);
+    return fn;
+}
+
+ebb_status ebb__app_serve(ebb_cx *cx, const char *path, ebb_app_http_fn fn, ebb_address *address,
+                          ebb_store *store) {
+    ebb_http_server *server;
+    ebb_status st = ebb_http_listen(cx, &(ebb_http_server_opts){.address = *address}, &server);
+    if (st == EBB_OK) st = ebb_http_server_address(cx, server, address);
+    if (st != EBB_OK) {
+        ebb__cli_error("the application can't listen on %s port %u: %s", address->ip, address->port,
+                       ebb_status_text(st));
+        return st;
+    }
+    (void)ebb__durable_say(EBB_OK, "%s", "");
+    st = fn(cx, server, store);
+    if (st != EBB_OK) ebb__durable_print_error(path, st);
+    return st;
+}
+
 bool ebb__app_is_command(const char *text) {
     const char *equals = strchr(text, '=');
-    if (equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID) return true;
-    ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", text);
-    return false;
+    return equals != NULL && equals != text && equals[1] != 0 && equals - text <= EBB_DURABLE_ID;
 }
 
 ebb_status ebb__app_command(ebb_worker *w, const char *text) {

@@ -3,7 +3,7 @@
 #ifndef EBB_CLI_APP_H
 #define EBB_CLI_APP_H
 
-#include <ebb/durable.h>
+#include <ebb/app.h>
 
 /* Opens a store, on a fiber. A SQLite file may have a short command as its owner, or one that can't be asked yet: busy
  * files are tried for 2 s. Not EBB_OK: an error was printed, but for EBB_CANCELLED. */
@@ -14,7 +14,14 @@ ebb_app_fn ebb__app_load(const char *path);
 /* Has it register on a worker. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_register(ebb_cx *cx, ebb_worker *w, const char *path, ebb_app_fn app);
 
-/* Whether a text is "NAME=COMMAND". False: an error was printed. */
+/* The library's `ebb_app_http`, once it is loaded. NULL: it has none. */
+ebb_app_http_fn ebb__app_load_http(const char *path);
+/* Makes a server at *address for the routes of an application, in the region of cx, and has the application add them.
+ * Writes the port that the system chose to *address. Not EBB_OK: an error was printed. */
+ebb_status ebb__app_serve(ebb_cx *cx, const char *path, ebb_app_http_fn fn, ebb_address *address,
+                          ebb_store *store);
+
+/* Whether a text is "NAME=COMMAND". */
 bool ebb__app_is_command(const char *text);
 /* Registers such a shell command as an activity. Not EBB_OK: an error was printed. */
 ebb_status ebb__app_command(ebb_worker *w, const char *text);

@@ -1,4 +1,10 @@
-/* cli/daemon.c - `ebb serve`: the daemon, with the API for its operators, and a worker for what it loads. */
+/* cli/daemon.c - `ebb serve`: the daemon, with the API for its operators, and a worker for what it loads.
+ *
+ *     root region             the store, the worker: what a stop drains
+ *       operators' region     the server of the API: it answers until all of that has ended
+ *
+ * The finalizers of the root close the store, and run when both regions have nothing left: it outlives the API. What a
+ * loaded program serves belongs into the root region, with a listener of its own: that one closes with the request. */
 #define _DEFAULT_SOURCE /* getentropy */
 #include "cli/daemon.h"
 
@@ -11,6 +17,7 @@
 
 #include "cli/app.h"
 #include "cli/cli.h"
+#include "cli/daemon_programs.h"
 #include "cli/help.h"
 
 const ebb__help ebb__help_serve = {
@@ -25,6 +32,8 @@ const ebb__help ebb__help_serve = {
     .forms = (const ebb__help_form[]){{NULL, "", ""}, {0}},
     .options =
         (const ebb__help_option[]){
+            {"--config", "FILE", NULL, 0,
+             "A file with options as lines, `listen = 127.0.0.1:7070`; those of the command line win."},
             {"--listen", "ADDRESS:PORT", NULL, 0,
              "127.0.0.1:7070 by default; port 0 takes a free one. On an address that is not a loopback "
              "address every "
@@ -32,9 +41,16 @@ const ebb__help ebb__help_serve = {
             {"--store", "URL", NULL, 0,
              "sqlite:PATH, postgres://USER@HOST:PORT/DATABASE or lab:; by default ebb.db in DIR."},
             {"--load", "FILE", NULL, 0,
-             "A shared library; its function ebb_app registers what it has (docs/durable.md)."},
+             "A shared library; its function ebb_app registers what it has (docs/durable.md), and "
+             "ebb_app_http, "
+             "if it is there, adds routes to a server of its own (docs/serve.md)."},
+            {"--app-listen", "ADDRESS:PORT", NULL, 0,
+             "Where that server listens; 127.0.0.1:7071 by default."},
             {"--activity", "NAME=COMMAND", NULL, EBB__HELP_REPEATS,
              "A shell command as an activity, as of `ebb worker`."},
+            {"--programs", "DIR", NULL, 0,
+             "Runs each file of DIR that ends in .ebb, as `ebb run` does without stdin; what their protocols "
+             "take from System can be sent over HTTP (docs/language.md)."},
             {"--dir", "DIR", NULL, 0,
              "Where it keeps the token, the audit log and by default the store; .ebb by default. It is made "
              "if it is "
@@ -101,21 +117,21 @@ bool ebb__daemon_prepare(ebb__daemon *d) {
 
 /* ---- the service ------------------------------------------------------------------------------------- */
 
-static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d, ebb_store *store, ebb_worker **out) {
+static ebb_status open_worker(ebb_cx *cx, ebb__daemon *d) {
     ebb_worker *w = NULL;
-    *out = NULL;
-    if (d->app == NULL && d->activities_n == 0) return EBB_OK;
-    ebb_status st = ebb_worker_open(cx, store, NULL, &w);
+    if (d->app == NULL && d->activities.n == 0) return EBB_OK;
+    ebb_status st = ebb_worker_open(cx, d->open_store, NULL, &w);
     if (st != EBB_OK) {
         ebb__durable_print_error("the worker can't be opened", st);
         return st;
     }
     if (d->app != NULL) st = ebb__app_register(cx, w, d->load, d->app);
-    for (size_t i = 0; i < d->activities_n && st == EBB_OK; i++) st = ebb__app_command(w, d->activities[i]);
+    for (size_t i = 0; i < d->activities.n && st == EBB_OK; i++)
+        st = ebb__app_command(w, d->activities.at[i]);
     if (st != EBB_OK) return st;
     st = ebb_worker_begin(w);
     if (st != EBB_OK) ebb__durable_print_error("the worker can't begin", st);
-    *out = w;
+    d->worker = w;
     return st;
 }
 
@@ -126,35 +142,66 @@ static ebb_status listen_at(ebb_cx *cx, ebb__daemon *d, ebb_http_server **out) {
     return st;
 }
 
-static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server, ebb_store *store,
-                        ebb_worker *w) {
-    const ebb_dashboard_opts opts = {
-        .prefix = "", .token_file = d->token, .hosts = d->hosts, .store = store, .worker = w};
+static ebb_status mount(ebb_cx *cx, const ebb__daemon *d, ebb_http_server *server) {
+    const ebb_dashboard_opts opts = {.prefix = "",
+                                     .token_file = d->token,
+                                     .hosts = d->hosts.at,
+                                     .store = d->open_store,
+                                     .worker = d->worker};
     ebb_status st = ebb_dashboard_mount(cx, server, &opts);
     const char *text = ebb_dashboard_error();
     if (st != EBB_OK) ebb__cli_error("%s", text[0] != 0 ? text : ebb_status_text(st));
     return st;
 }
 
-static void print_begun(const ebb__daemon *d) {
-    const bool v6 = strchr(d->address.ip, ':') != NULL;
-    printf("http://%s%s%s:%u/\n", v6 ? "[" : "", d->address.ip, v6 ? "]" : "", d->address.port);
-    printf("token: %s\n", d->token);
-    (void)fflush(stdout); /* main reports a failure of stdout */
+/* In the root region: a stop closes it, and the API of the operators goes on. */
+static ebb_status open_app(ebb_cx *cx, ebb__daemon *d) {
+    if (d->app_http == NULL) return EBB_OK;
+    return ebb__app_serve(cx, d->load, d->app_http, &d->app_address, d->open_store);
 }
 
+static void print_address(char url[96], const char *before, const ebb_address *at) {
+    const bool v6 = strchr(at->ip, ':') != NULL;
+    (void)snprintf(url, 96, "http://%s%s%s:%u/", v6 ? "[" : "", at->ip, v6 ? "]" : "", at->port);
+    printf("%s%s\n", before, url);
+}
+
+static void begin(ebb__daemon *d) {
+    char url[96], app[96];
+    print_address(url, "", &d->address);
+    printf("token: %s\n", d->token);
+    if (d->app_http != NULL) print_address(app, "application: ", &d->app_address);
+    (void)fflush(stdout); /* main reports a failure of stdout */
+    ebb__cli_service_begin(&d->run, url);
+}
+
+/* A fiber in the operators' region: the server that it starts lives there too. */
+static ebb_status serve_operators(ebb_cx *cx, void *arg) {
+    ebb__daemon *d = arg;
+    ebb_http_server *server;
+    ebb_status st = listen_at(cx, d, &server);
+    if (st == EBB_OK) st = mount(cx, d, server);
+    if (st == EBB_OK) begin(d);
+    return st;
+}
+
+static ebb_status open_operators(ebb_cx *cx, ebb__daemon *d) {
+    const ebb_region region = ebb_workflow_operator_region(cx, ebb_workflow_of(cx));
+    const ebb_task task = ebb_fiber_spawn(cx, region, serve_operators, d, &(ebb_task_opts){.keep = true});
+    const ebb_status st = ebb_id_status(task.id);
+    return st == EBB_OK ? ebb_task_join(cx, task) : st;
+}
+
+/* Operators are no work, and a service without work ends: this fiber stays until the stop. */
 static ebb_status serve(ebb_cx *cx, void *arg) {
     ebb__daemon *d = arg;
-    ebb_store *store = NULL;
-    ebb_worker *w;
-    ebb_http_server *server;
-    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &store);
-    if (st == EBB_OK) st = open_worker(cx, d, store, &w);
-    if (st == EBB_OK) st = listen_at(cx, d, &server);
-    if (st == EBB_OK) st = mount(cx, d, server, store, w);
-    d->begun = st == EBB_OK;
-    if (d->begun) print_begun(d);
-    return st;
+    ebb_status st = ebb__durable_open(cx, &(ebb_store_opts){.url = d->url}, &d->open_store);
+    if (st == EBB_OK) st = ebb__programs_begin(cx, d->programs);
+    if (st == EBB_OK) st = open_worker(cx, d);
+    if (st == EBB_OK) st = open_app(cx, d);
+    if (st == EBB_OK) st = open_operators(cx, d);
+    if (st == EBB_OK) ebb__programs_wait(cx, d->programs);
+    return st == EBB_OK ? ebb_await(cx, ebb_closing(cx), NULL) : st;
 }
 
 static int run_with(ebb__daemon *d, ebb_audit *audit) {
@@ -162,14 +209,18 @@ static int run_with(ebb__daemon *d, ebb_audit *audit) {
     ebb_service_opts opts = {
         .loop.runtime.allocator = ebb__cli_allocator(), .report = &report, .inspect = ""};
     opts.shutdown.audit = audit;
-    const int code = ebb_service_run(&opts, serve, d);
-    if (!d->begun && report.state == 0) ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
-    return d->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
+    const int code = ebb__cli_service_run(&d->run, &opts, serve, d);
+    if (!d->run.begun && report.state == 0)
+        ebb__cli_error("it can't start: %s", ebb_status_text(report.status));
+    return d->run.begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
 }
 
 static int run(ebb__daemon *d) {
     ebb_audit *audit = NULL;
     if (d->load != NULL && (d->app = ebb__app_load(d->load)) == NULL) return EBB__EXIT_USAGE;
+    if (d->load != NULL) d->app_http = ebb__app_load_http(d->load);
+    if (d->programs_dir != NULL && (d->programs = ebb__programs_compile(d->programs_dir)) == NULL)
+        return EBB__EXIT_USAGE;
     if (!ebb__daemon_prepare(d)) return EBB__EXIT_USAGE;
     const ebb_status st = ebb_audit_open(ebb__cli_allocator(), d->log, &audit);
     if (st != EBB_OK) {
@@ -189,6 +240,7 @@ int ebb__cmd_serve(int argc, char **argv) {
     ebb__daemon d = {0};
     if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_serve);
     const int code = ebb__daemon_parse(&d, argc - 1, argv + 1) ? run(&d) : EBB__EXIT_USAGE;
+    ebb__programs_free(d.programs);
     ebb__daemon_free(&d);
     return code;
 }

@@ -107,7 +107,7 @@ static void print_info(const ebb_instance_info *i) {
     if (i->version != 0) printf("version    %" PRIu32 "\n", i->version);
     print_line("parent", i->parent);
     printf("state      %s%s\n", ebb_instance_state_name(i->state),
-           i->unserved ? ", and no live worker is registered that can run it" : "");
+           i->unserved ? ", and no live worker has what it needs" : "");
     print_line("because", i->text);
     printf("execution  %" PRIu64 ", turn %" PRIu64 "\n", i->execution, i->turn);
     printf("started    %s\n", time_text(i->started, began));

@@ -20,6 +20,8 @@
 #include "cli/files_recent.h"
 #include "cli/files_serve.h"
 #include "cli/help.h"
+#include "cli/service.h"
+#include "serve/serve.h"
 
 const ebb__help ebb__help_files = {
     .name = "files",
@@ -47,7 +49,7 @@ static const uint64_t kept_ns = 100 * EBB_MS;
 typedef struct site {
     char root[PATH_MAX]; /* the real path */
     uint64_t port;
-    bool listens;
+    ebb__cli_service run;
     ebb__files files;
     ebb__recents recents;
     ebb_future *unused; /* the sweeper waits for an unused file; NULL: it does not wait */
@@ -263,7 +265,10 @@ static ebb_status give(ebb_cx *cx, ebb_http *x, site *s) {
     return give_file(cx, x, u, turn);
 }
 
+/* A page of any origin can have its name pointed at this machine, and would then read the files as its own. */
 static ebb_status answer(ebb_cx *cx, ebb_http *x, void *s) {
+    if (!ebb__host_is_plain(ebb_http_authority(x)))
+        return ebb_http_text(cx, x, 421, "the host is no address, and not localhost\n");
     ebb_status st = ebb_http_set_header(x, "cache-control", "no-cache");
     if (st == EBB_OK) st = ebb_http_set_header(x, "x-content-type-options", "nosniff");
     return st == EBB_OK ? give(cx, x, s) : st;
@@ -302,16 +307,18 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
         ebb__cli_error("can't listen on 127.0.0.1 port %" PRIu64 ": %s", s->port, ebb_status_text(st));
         return st;
     }
-    s->listens = true;
-    printf("http://127.0.0.1:%u/\n", opts.address.port);
+    char url[64];
+    snprintf(url, sizeof url, "http://127.0.0.1:%u/", opts.address.port);
+    printf("%s\n", url);
     fflush(stdout); /* main reports a failure of stdout */
+    ebb__cli_service_begin(&s->run, url);
     return EBB_OK;
 }
 
 static int run(site *s) {
     ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator()};
-    int code = ebb_service_run(&opts, serve, s);
-    return s->listens ? code : EBB__EXIT_USAGE;
+    int code = ebb__cli_service_run(&s->run, &opts, serve, s);
+    return s->run.begun ? code : EBB__EXIT_USAGE;
 }
 
 /* ---- arguments --------------------------------------------------------------------------------------- */

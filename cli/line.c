@@ -143,6 +143,7 @@ static void print_durable(FILE *out, const ebb_event *ev) {
 static void print_other(FILE *out, const ebb_event *ev) {
     switch (ev->type) {
     case EBB_EV_GAP: fprintf(out, "  %" PRIu64 " events lost", ev->other); break;
+    case EBB_EV_PRESENT:
     case EBB_EV_REGION_OPENED: print_named_id(out, "parent", ev->other); break;
     case EBB_EV_REGION_CANCELLED:
     case EBB_EV_CANCEL_REQUESTED:
@@ -182,13 +183,14 @@ void ebb__line_print(FILE *out, const ebb__line *line) {
     fprintf(out, "  %" PRIu64 "/%" PRIu64 "  %s", ev->host_turn_id, ev->microtask_batch_id,
             name == NULL ? "unknown" : name);
     if (name == NULL) fprintf(out, "(%" PRIu32 ")", ev->type);
-    if (ev->type >= EBB_EV_REGION_OPENED) {
+    if (ev->type >= EBB_EV_PRESENT) {
         print_named_id(out, "task", ev->task_id);
         print_named_id(out, "region", ev->region_id);
         if (ev->phase != 0) {
             fprintf(out, "  %s",
-                    ebb__event_is_region(ev->type) ? ebb__region_state_name(ev->phase)
-                                                   : ebb__phase_name(ev->phase));
+                    ebb__event_is_region(ev->type) || (ev->type == EBB_EV_PRESENT && ev->value == 1)
+                        ? ebb__region_state_name(ev->phase)
+                        : ebb__phase_name(ev->phase));
         }
         if (ev->cancel_kind != 0) {
             fprintf(out, "  %s %s epoch %u", ebb_cancel_kind_name((ebb_cancel_kind)ev->cancel_kind),

@@ -157,6 +157,11 @@ void ebb__story_take(ebb__story *s, const ebb__line *line) {
         else ebb__make_plain(s->strings[ev->value]);
         break;
     case EBB_EV_NAMED: take_named(s, ev); break;
+    case EBB_EV_PRESENT:
+        t = begun(s, ev->value == 1 ? &s->regions : &s->tasks, ev->value == 1 ? ev->region_id : ev->task_id,
+                  ev);
+        if (t != NULL) t->region = ev->value == 1 ? ev->other : ev->region_id;
+        break;
     case EBB_EV_REGION_OPENED:
         t = begun(s, &s->regions, ev->region_id, ev);
         if (t == NULL) break;

@@ -8,6 +8,7 @@
 #include "cli/app.h"
 #include "cli/cli.h"
 #include "cli/help.h"
+#include "cli/service.h"
 #include "durable/worker.h"
 
 const ebb__help ebb__help_worker = {
@@ -47,7 +48,7 @@ typedef struct service {
     const char **activities; /* NAME=COMMAND */
     size_t activities_n;
     ebb_app_fn app; /* NULL: none */
-    bool begun;
+    ebb__cli_service run;
 } service;
 
 /* ---- the service ------------------------------------------------------------------------------------- */
@@ -58,11 +59,15 @@ static ebb_status add_commands(ebb_worker *w, const service *s) {
     return st;
 }
 
-static void print_begun(const ebb_worker *w) {
+static void begin(service *s, const ebb_worker *w) {
     size_t activities = 0;
+    char what[200];
     for (const ebb__registered_activity *a = w->handlers; a != NULL; a = a->next) activities++;
-    printf("worker %s: orchestrations %zu, activities %zu\n", w->name, w->orchs_n, activities);
+    (void)snprintf(what, sizeof what, "worker %s: orchestrations %zu, activities %zu", w->name, w->orchs_n,
+                   activities);
+    printf("%s\n", what);
     (void)fflush(stdout); /* main reports a failure of stdout */
+    ebb__cli_service_begin(&s->run, what);
 }
 
 static ebb_status serve(ebb_cx *cx, void *arg) {
@@ -84,16 +89,15 @@ static ebb_status serve(ebb_cx *cx, void *arg) {
         ebb__durable_print_error("the worker can't begin", st);
         return st;
     }
-    s->begun = true;
-    print_begun(w);
+    begin(s, w);
     return EBB_OK;
 }
 
 static int run(service *s) {
     const ebb_service_opts opts = {.loop.runtime.allocator = ebb__cli_allocator()};
     if (s->app_path != NULL && (s->app = ebb__app_load(s->app_path)) == NULL) return EBB__EXIT_USAGE;
-    const int code = ebb_service_run(&opts, serve, s);
-    return s->begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
+    const int code = ebb__cli_service_run(&s->run, &opts, serve, s);
+    return s->run.begun || code == EBB_SERVICE_OK ? code : EBB__EXIT_USAGE;
 }
 
 /* ---- arguments --------------------------------------------------------------------------------------- */
@@ -104,7 +108,9 @@ static bool set(service *s, const char *option, const char *value) {
                                                         : NULL;
     if (once == NULL) {
         s->activities[s->activities_n++] = value;
-        return ebb__app_is_command(value);
+        const bool valid = ebb__app_is_command(value);
+        if (!valid) ebb__cli_error("--activity takes NAME=COMMAND, not '%s'", value);
+        return valid;
     }
     if (*once != NULL) ebb__cli_error("%s is given twice", option);
     if (*once != NULL) return false;

@@ -18,8 +18,22 @@ ebb_asset(serve/openapi.json application/json)
 ebb_asset(web/dashboard/index.html "text/html; charset=utf-8")
 ebb_asset(web/dashboard/dashboard.css "text/css; charset=utf-8")
 ebb_asset(web/playground/icon.svg image/svg+xml)
-foreach(name dashboard/api dashboard/drains dashboard/instances dashboard/main dashboard/rows dashboard/tree
-        playground/element)
+foreach(name
+        dashboard/api
+        dashboard/drains
+        dashboard/instance
+        dashboard/instances
+        dashboard/keys
+        dashboard/main
+        dashboard/model
+        dashboard/overview
+        dashboard/plots
+        dashboard/rows
+        dashboard/series
+        dashboard/timeline
+        dashboard/tree
+        playground/element
+        playground/tide)
     ebb_asset(web/${name}.js "text/javascript; charset=utf-8")
 endforeach()
 file(WRITE ${EBB_ASSETS_DIR}/assets.tmp

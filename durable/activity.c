@@ -362,7 +362,7 @@ void ebb__activity_start(ebb_cx *cx, ebb_worker *w, ebb__registered_activity *r,
 
 /* ---- the claimer -------------------------------------------------------------------------------------------------------------------- */
 
-static const char *queue_of(ebb_provider_call *c, const char *name, const char *tag) {
+const char *ebb__queue_of(ebb_provider_call *c, const char *name, const char *tag) {
     char queue[2 * EBB_DURABLE_ID + 2];
     (void)snprintf(queue, sizeof queue, "%s%s%s", name, tag != NULL ? "@" : "", tag != NULL ? tag : "");
     return ebb__call_text(c, queue);
@@ -378,7 +378,7 @@ static ebb_provider_fetch_work_call *fetch_call(ebb_worker *w) {
         const uint32_t most = places_of(w, r);
         for (size_t i = 0; most > 0 && i <= w->tags_n; i++)
             queues[c->queues_n++] =
-                (ebb_provider_queue){queue_of(&c->call, r->name, i > 0 ? w->tags[i - 1] : NULL), most};
+                (ebb_provider_queue){ebb__queue_of(&c->call, r->name, i > 0 ? w->tags[i - 1] : NULL), most};
     }
     c->node = w->work_node.node;
     c->queues = queues;

@@ -14,7 +14,7 @@ enum {
 };
 
 static ebb_status read_filter(const ebb_instance_filter *given, ebb_instance_filter *f) {
-    ebb_status st = EBB__OPTS_COPY(f, given);
+    ebb_status st = EBB__DURABLE_OPTS(f, given);
     if (st != EBB_OK) return st;
     if (f->most == 0) f->most = PAGE;
     if (f->most > PAGE_MOST)
@@ -75,7 +75,7 @@ static ebb_future *listed(ebb_cx *cx, ebb_value *v, void *arg) {
         st = ebb__client_info(&c->call, &c->rows[i], &l->infos[i]);
     if (st != EBB_OK) {
         ebb__call_free(&c->call);
-        return ebb_future_failed(cx, st);
+        return ebb__durable_future_failed(cx, st, EBB_SITE);
     }
     l->call = &c->call;
     l->n = c->rows_n;
@@ -87,7 +87,7 @@ ebb_future *ebb_instance_list_site(ebb_cx *cx, ebb_store *s, const ebb_instance_
     ebb_instance_filter f;
     ebb_status st = read_filter(filter, &f);
     ebb_provider_list_call *c = st == EBB_OK ? list_call(s, &f) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     return ebb_then_site(cx, ebb__call_begin(cx, &c->call, site), listed, NULL, site);
 }
 
@@ -174,9 +174,9 @@ static ebb_future *begin(ebb_cx *cx, ebb_store *s, const ebb_instance_filter *fi
     ebb_instance_filter f;
     ebb_bulk_opts o;
     ebb_status st = read_filter(filter, &f);
-    if (st == EBB_OK) st = EBB__OPTS_COPY(&o, opts);
+    if (st == EBB_OK) st = EBB__DURABLE_OPTS(&o, opts);
     bulk *b = st == EBB_OK ? ebb__client_op_new(s, sizeof *b) : NULL;
-    if (b == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (b == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     b->filter = f;
     b->opts = o;
     b->reason = o.reason;
@@ -189,7 +189,7 @@ static ebb_future *begin(ebb_cx *cx, ebb_store *s, const ebb_instance_filter *fi
     if (kept && b->filter.states != 0) return ebb__client_op_begin(cx, b, site);
     ebb__client_op_free(b);
     if (kept) return ebb_future_ready_site(cx, ebb_value_int(0), site);
-    return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
 }
 
 ebb_future *ebb_instance_cancel_all_site(ebb_cx *cx, ebb_store *s, const ebb_instance_filter *filter,

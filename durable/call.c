@@ -359,7 +359,9 @@ static void start(ebb__call *k) {
 
 static ebb_status admit(const ebb__call_gate *g, const ebb_provider_call *c) {
     if (c->host->nomem) return EBB_ERR_NOMEM;
-    if (g->closed) return EBB_ERR_CLOSED;
+    if (g->closed)
+        return ebb__durable_say(EBB_ERR_CLOSED, "the store is closed; %s was not begun",
+                                ebb__call_types[c->op].name);
     if (yields(c) && g->begun >= g->most)
         return ebb__durable_say(EBB_ERR_BUSY,
                                 "%u operations of the store are in flight (%u); %s was not begun", g->begun,
@@ -372,8 +374,8 @@ static const ebb_operation call_op = {"call of a store", NULL, NULL};
 ebb_future *ebb__call_begin(ebb_cx *cx, ebb_provider_call *c, const char *site) {
     ebb__call_gate *g = c->host->gate;
     ebb_status st = admit(g, c);
-    ebb_future *f =
-        st == EBB_OK ? ebb_promise_new_site(cx, &call_op, NULL, site) : ebb_future_failed_site(cx, st, site);
+    ebb_future *f = st == EBB_OK ? ebb_promise_new_site(cx, &call_op, NULL, site)
+                                 : ebb__durable_future_failed(cx, st, site);
     if (st == EBB_OK) st = ebb_future_status_of(f);
     if (st == EBB_PENDING) {
         st = ebb_remote_new(f, &c->host->remote);

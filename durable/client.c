@@ -1,6 +1,7 @@
 /* Clients: start, signal, status, values, cancel. */
 #include "durable/client.h"
 
+#include <stdio.h>
 #include <string.h>
 
 #include "base/alloc.h"
@@ -82,10 +83,6 @@ ebb_status ebb__client_info_value(ebb_provider_call *c, const ebb_provider_insta
 
 /* ---- calls ---------------------------------------------------------------------------------------------------------- */
 
-ebb_future *ebb__client_failed(ebb_cx *cx, ebb_status st, const char *site) {
-    return ebb_future_failed_site(cx, st, site);
-}
-
 /* The call of a borrowed value, which is the caller's from now on; NULL: *st is how it failed. */
 static ebb_provider_call *take_call(ebb_cx *cx, ebb_value *v, ebb_status *st) {
     const ebb_value own = ebb_value_take(cx, v);
@@ -101,7 +98,7 @@ static ebb_future *done(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb_status st;
     (void)arg;
     ebb_provider_call *c = take_call(cx, v, &st);
-    if (c == NULL) return ebb_future_failed(cx, st);
+    if (c == NULL) return ebb__durable_future_failed(cx, st, EBB_SITE);
     ebb__call_free(c);
     return ebb_future_ready(cx, ebb_value_none());
 }
@@ -113,7 +110,7 @@ ebb_future *ebb__client_done(ebb_cx *cx, ebb_provider_call *c, const char *site)
 static ebb_future *info_future(ebb_cx *cx, ebb_provider_call *c, const ebb_provider_instance_row *row) {
     ebb_value v;
     const ebb_status st = ebb__client_info_value(c, row, &v);
-    return st == EBB_OK ? ebb_future_ready(cx, v) : ebb_future_failed(cx, st);
+    return st == EBB_OK ? ebb_future_ready(cx, v) : ebb__durable_future_failed(cx, st, EBB_SITE);
 }
 
 ebb_status ebb__client_check_id(const char *id) {
@@ -142,8 +139,9 @@ static ebb_blob encoded(ebb_provider_call *c, ebb_allocator a, const ebb__event 
 
 static ebb_status check_start(const ebb_start_opts *given, ebb_start_opts *o) {
     if (given == NULL) return ebb__durable_say(EBB_ERR_INVALID, "a start needs the name of an orchestration");
-    ebb_status st = EBB__OPTS_COPY(o, given);
-    if (st == EBB_OK && o->id != NULL) st = ebb__client_check_id(o->id);
+    ebb_status st = EBB__DURABLE_OPTS(o, given);
+    if (st == EBB_OK && o->id != NULL && !ebb__id_may_start(o->id))
+        st = ebb__durable_say(EBB_ERR_INVALID, "no valid id of an instance");
     if (st == EBB_OK && !ebb__name_is_valid(o->name))
         st = ebb__durable_say(EBB_ERR_INVALID, "a start needs the name of an orchestration");
     return st == EBB_OK ? check_payload("an input", o->input) : st;
@@ -171,7 +169,7 @@ static ebb_future *started(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb_status st;
     (void)arg;
     ebb_provider_call *c = take_call(cx, v, &st);
-    if (c == NULL) return ebb_future_failed(cx, st);
+    if (c == NULL) return ebb__durable_future_failed(cx, st, EBB_SITE);
     return info_future(cx, c, &((ebb_provider_start_call *)c)->row);
 }
 
@@ -179,7 +177,7 @@ ebb_future *ebb_instance_start_site(ebb_cx *cx, ebb_store *s, const ebb_start_op
     ebb_start_opts o;
     ebb_status st = check_start(opts, &o);
     ebb_provider_start_call *c = st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_START) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     fill_start(s, &c->call, c, &o);
     return ebb_then_site(cx, ebb__call_begin(cx, &c->call, site), started, NULL, site);
 }
@@ -188,7 +186,7 @@ ebb_future *ebb_instance_start_site(ebb_cx *cx, ebb_store *s, const ebb_start_op
 
 static ebb_status check_signal(const ebb_signal_opts *given, ebb_signal_opts *o, ebb_start_opts *start) {
     if (given == NULL) return ebb__durable_say(EBB_ERR_INVALID, "a signal needs a name");
-    ebb_status st = EBB__OPTS_COPY(o, given);
+    ebb_status st = EBB__DURABLE_OPTS(o, given);
     if (st == EBB_OK && o->start != NULL) st = check_start(o->start, start);
     if (st == EBB_OK && o->id == NULL && o->start != NULL) o->id = start->id;
     if (st == EBB_OK) st = ebb__client_check_id(o->id);
@@ -205,7 +203,7 @@ ebb_future *ebb_instance_signal_site(ebb_cx *cx, ebb_store *s, const ebb_signal_
     ebb_start_opts start;
     ebb_status st = check_signal(opts, &o, &start);
     ebb_provider_send_call *c = st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_SEND) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     const ebb__event e = {.kind = EBB__EVENT_SIGNALLED,
                           .name = ebb__text_of(o.name),
                           .body = o.body,
@@ -229,7 +227,7 @@ ebb_future *ebb_instance_cancel_site(ebb_cx *cx, ebb_store *s, const char *id, c
     ebb_status st = ebb__client_check_id(id);
     if (st == EBB_OK && reason != NULL) st = check_payload("a reason", ebb_blob_text(reason));
     ebb_provider_send_call *c = st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_SEND) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     const ebb__event e = {.kind = EBB__EVENT_CANCEL_REQUESTED,
                           .text = ebb__text_of(reason != NULL ? reason : "")};
     c->kind = EBB_PROVIDER_MESSAGE_CANCEL;
@@ -245,7 +243,7 @@ static ebb_future *read_status(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb_status st;
     (void)arg;
     ebb_provider_call *c = take_call(cx, v, &st);
-    if (c == NULL) return ebb_future_failed(cx, st);
+    if (c == NULL) return ebb__durable_future_failed(cx, st, EBB_SITE);
     return info_future(cx, c, &((ebb_provider_instance_call *)c)->row);
 }
 
@@ -253,7 +251,7 @@ ebb_future *ebb_instance_status_site(ebb_cx *cx, ebb_store *s, const char *id, c
     const ebb_status st = ebb__client_check_id(id);
     ebb_provider_instance_call *c =
         st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_INSTANCE) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     c->id = ebb__call_text(&c->call, id);
     return ebb_then_site(cx, ebb__call_begin(cx, &c->call, site), read_status, NULL, site);
 }
@@ -273,7 +271,8 @@ static ebb_future *read_value(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb_status st;
     (void)arg;
     ebb_provider_call *c = take_call(cx, v, &st);
-    return c != NULL ? ebb_future_ready(cx, ebb_value_owned(&blob_type, c)) : ebb_future_failed(cx, st);
+    return c != NULL ? ebb_future_ready(cx, ebb_value_owned(&blob_type, c))
+                     : ebb__durable_future_failed(cx, st, EBB_SITE);
 }
 
 ebb_future *ebb_instance_get_site(ebb_cx *cx, ebb_store *s, const char *id, const char *key,
@@ -282,7 +281,7 @@ ebb_future *ebb_instance_get_site(ebb_cx *cx, ebb_store *s, const char *id, cons
     if (st == EBB_OK && !ebb__name_is_valid(key))
         st = ebb__durable_say(EBB_ERR_INVALID, "the key of a value is not valid");
     ebb_provider_value_call *c = st == EBB_OK ? ebb__call_new(ebb__store_gate(s), EBB_PROVIDER_VALUE) : NULL;
-    if (c == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (c == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     c->id = ebb__call_text(&c->call, id);
     c->key = ebb__call_text(&c->call, key);
     return ebb_then_site(cx, ebb__call_begin(cx, &c->call, site), read_value, NULL, site);
@@ -335,6 +334,8 @@ const char *ebb__client_op_text(ebb__client_op *op, const char *text) {
 static ebb_status op_body(ebb_cx *cx, void *arg) {
     ebb__client_op *op = arg;
     const ebb_status st = op->run(cx, op);
+    if (st != EBB_OK && st != EBB_ERR_NOMEM)
+        (void)snprintf(op->text, sizeof op->text, "%s", ebb_durable_error());
     ebb__client_op_free(op);
     return st;
 }
@@ -343,6 +344,11 @@ static ebb_value op_value(ebb_cx *cx, ebb_value *v, void *arg) {
     ebb__client_op *op = arg;
     (void)v;
     return op->value != NULL ? op->value(cx, op) : ebb_value_none();
+}
+
+static ebb_future *op_failed(ebb_cx *cx, ebb_status st, void *arg) {
+    const ebb__client_op *op = arg;
+    return ebb__future_failed_because(cx, st, op->text, EBB_SITE);
 }
 
 static void op_over(ebb_cx *cx, void *arg) {
@@ -360,7 +366,7 @@ ebb_future *ebb__client_op_begin(ebb_cx *cx, void *p, const char *site) {
         return f;
     }
     op->refs = 2;
-    f = ebb_map_site(cx, f, op_value, op, site);
+    f = ebb_map_site(cx, ebb_catch_site(cx, f, op_failed, op, site), op_value, op, site);
     if (ebb_future_on_cleanup(f, op_over, op) != EBB_OK) op_over(cx, op);
     return f;
 }

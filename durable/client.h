@@ -7,11 +7,10 @@
 
 #include "durable/engine.h"
 #include "durable/store.h"
+#include "future/future.h"
 
 /* The future of a call whose answer has no value; the statuses of the provider become those of the future. */
 ebb_future *ebb__client_done(ebb_cx *cx, ebb_provider_call *c, const char *site);
-/* A failed future, with the text that was set. */
-ebb_future *ebb__client_failed(ebb_cx *cx, ebb_status st, const char *site);
 /* Reads a row; texts and blobs stay the call's, in whose memory the rest is allocated. EBB_ERR_NOMEM. */
 ebb_status ebb__client_info(ebb_provider_call *c, const ebb_provider_instance_row *row,
                             ebb_instance_info *out);
@@ -32,9 +31,10 @@ struct ebb__client_op {
     const char *id;
     ebb_status (*run)(ebb_cx *cx, ebb__client_op *op);
     ebb_value (*value)(ebb_cx *cx, ebb__client_op *op);
-    size_t bytes; /* of the record that begins with this */
-    bool kept;    /* the value owns the record, and not the future */
-    uint8_t refs; /* the fiber, and the future or value; until the begin 0 */
+    size_t bytes;                 /* of the record that begins with this */
+    bool kept;                    /* the value owns the record, and not the future */
+    uint8_t refs;                 /* the fiber, and the future or value; until the begin 0 */
+    char text[EBB__FAILURE_TEXT]; /* of its failure */
 };
 /* A zeroed record of `bytes`, which begins with an ebb__client_op. NULL: no memory. */
 void *ebb__client_op_new(ebb_store *s, size_t bytes);

@@ -46,25 +46,32 @@ static ebb_status turn(const ebb_provider_instance_row *of, const ebb_provider_t
     return st == EBB_ERR_EOF ? EBB_OK : damaged(of, row, st, r.text);
 }
 
-ebb_status ebb__history_read(ebb_cx *cx, ebb__client_op *op, const ebb_provider_instance_row *row,
-                             uint64_t upto, ebb__outstanding *o,
+/* The turns after `read`, up to *upto, which `each` may lower. */
+static ebb_status read_turns(ebb_cx *cx, ebb__client_op *op, const ebb_provider_instance_row *row,
+                             uint64_t read, const uint64_t *upto, ebb__outstanding *o,
                              void (*each)(void *arg, const ebb_provider_turn_row *row, const ebb__event *e),
                              void *arg) {
-    uint64_t read = 0;
     ebb_status st = EBB_OK;
-    while (st == EBB_OK && read < upto) {
+    while (st == EBB_OK && read < *upto) {
         ebb_provider_history_call *c = page(cx, op, row, read, &st);
         if (c == NULL) return st;
         if (c->turns_n == 0)
             st = ebb__durable_say(EBB_ERR_CORRUPT, "%s, execution %llu: turn %llu is not there", row->id,
                                   (unsigned long long)row->execution, (unsigned long long)read + 1);
-        for (size_t i = 0; st == EBB_OK && i < c->turns_n && read < upto; i++) {
+        for (size_t i = 0; st == EBB_OK && i < c->turns_n && read < *upto; i++) {
             st = turn(row, &c->turns[i], o, each, arg);
             read = c->turns[i].turn;
         }
         ebb__call_free(&c->call);
     }
     return st;
+}
+
+ebb_status ebb__history_read(ebb_cx *cx, ebb__client_op *op, const ebb_provider_instance_row *row,
+                             uint64_t upto, ebb__outstanding *o,
+                             void (*each)(void *arg, const ebb_provider_turn_row *row, const ebb__event *e),
+                             void *arg) {
+    return read_turns(cx, op, row, 0, &upto, o, each, arg);
 }
 
 /* ---- for programs ---------------------------------------------------------------------------------------------------- */
@@ -74,6 +81,8 @@ typedef struct reading {
     ebb_history_opts opts;
     ebb_history_event *events;
     size_t n, room;
+    uint64_t upto;  /* the last turn that is wanted */
+    uint64_t bytes; /* of the events so far */
     bool failed;
 } reading;
 
@@ -93,7 +102,7 @@ const ebb_history_event *ebb_history_of(const ebb_value *v, size_t *n) {
 
 static void add(void *arg, const ebb_provider_turn_row *row, const ebb__event *e) {
     reading *r = arg;
-    if (row->turn <= r->opts.after || (r->opts.most != 0 && row->turn - r->opts.after > r->opts.most)) return;
+    if (row->turn <= r->opts.after || row->turn > r->upto) return;
     if (r->n == r->room) {
         const size_t room = r->room != 0 ? 2 * r->room : 64;
         ebb_history_event *at = ebb__arena_alloc(&r->op.arena, room * sizeof *at);
@@ -106,11 +115,16 @@ static void add(void *arg, const ebb_provider_turn_row *row, const ebb__event *e
     const char *json = ebb__event_json(&r->op.arena, e);
     r->failed |= json == NULL;
     r->events[r->n++] = (ebb_history_event){e->number, row->turn, row->at, ebb__event_name(e->kind), json};
+    r->bytes += json != NULL ? strlen(json) : 0;
+    if (r->opts.bytes != 0 && r->bytes > r->opts.bytes) r->upto = row->turn;
 }
 
 static ebb_status read_all(ebb_cx *cx, reading *r, const ebb_provider_instance_row *row) {
     ebb__outstanding o = {.arena = &r->op.arena};
-    ebb_status st = ebb__history_read(cx, &r->op, row, row->turn, r->opts.verify ? &o : NULL, add, r);
+    const uint64_t left = row->turn > r->opts.after ? row->turn - r->opts.after : 0;
+    r->upto = r->opts.most != 0 && r->opts.most < left ? r->opts.after + r->opts.most : row->turn;
+    ebb_status st = r->opts.verify ? read_turns(cx, &r->op, row, 0, &row->turn, &o, add, r)
+                                   : read_turns(cx, &r->op, row, r->opts.after, &r->upto, NULL, add, r);
     if (st == EBB_OK && r->opts.verify && ebb__outstanding_check_end(&o) != EBB_OK)
         st = ebb__durable_say(EBB_ERR_ORACLE, "%s, execution %llu: %s", row->id,
                               (unsigned long long)row->execution, o.text);
@@ -162,14 +176,14 @@ ebb_future *ebb_instance_history_site(ebb_cx *cx, ebb_store *s, const char *id, 
                                       const char *site) {
     ebb_history_opts o;
     ebb_status st = ebb__client_check_id(id);
-    if (st == EBB_OK) st = EBB__OPTS_COPY(&o, opts);
+    if (st == EBB_OK) st = EBB__DURABLE_OPTS(&o, opts);
     reading *r = st == EBB_OK ? ebb__client_op_new(s, sizeof *r) : NULL;
-    if (r == NULL) return ebb__client_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
+    if (r == NULL) return ebb__durable_future_failed(cx, st != EBB_OK ? st : EBB_ERR_NOMEM, site);
     r->opts = o;
     r->op.run = run;
     r->op.value = value;
     r->op.id = ebb__client_op_text(&r->op, id);
     if (r->op.id != NULL) return ebb__client_op_begin(cx, r, site);
     ebb__client_op_free(r);
-    return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
 }

@@ -167,6 +167,13 @@ static bool timer_concerns(const ebb_orch *r, uint64_t number) {
     return s->kind == EBB__STEP_TIMER || s->pause == number || s->deadline == number;
 }
 
+/* The store has the status of a turn that is undone, or none. */
+static void take_reset(ebb_orch *r, const ebb__event *e) {
+    static const ebb_blob none = {"", 0};
+    take_seed(r, e);
+    r->custom = r->status != NULL ? r->status : &none;
+}
+
 static bool attempt_concerns(const ebb_orch *r, uint64_t number) {
     const ebb__step *s = ebb__run_step(r, number);
     return s != NULL && s->state == EBB__STEP_OUTSTANDING && s->running == number;
@@ -197,7 +204,7 @@ void ebb__run_take(ebb_orch *r, const ebb__event *e) {
     case EBB__EVENT_CHILD_COMPLETED: ebb__step_end(r, child_of(r, e), e->number, EBB_OK, e); break;
     case EBB__EVENT_CHILD_FAILED: ebb__step_end(r, child_of(r, e), e->number, e->status, e); break;
     case EBB__EVENT_CANCEL_REQUESTED: take_cancel(r, e); break;
-    case EBB__EVENT_RESET: take_seed(r, e); break;
+    case EBB__EVENT_RESET: take_reset(r, e); break;
     default: break;
     }
 }

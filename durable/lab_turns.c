@@ -6,18 +6,35 @@
 static bool lists(const ebb__lab_node *n, const ebb__lab_instance *i) {
     for (size_t k = 0; k < n->runs_n; k++) {
         if (strcmp(n->runs[k].name, i->name->at) != 0) continue;
-        if (i->version == 0 || n->runs[k].version == i->version) return true;
+        if (n->runs[k].version != 0 && (i->version == 0 || n->runs[k].version == i->version)) return true;
+    }
+    return false;
+}
+
+static bool fetches_from(const ebb__lab_node *n, const char *queue) {
+    size_t k = 0;
+    while (k < n->runs_n && (n->runs[k].version != 0 || strcmp(n->runs[k].name, queue) != 0)) k++;
+    return k < n->runs_n;
+}
+
+/* A live node lists the queue; NULL: the instance. */
+static bool is_listed(const ebb__lab_data *d, const ebb__lab_instance *i, const char *queue) {
+    for (ebb__lab_links *at = d->nodes.first; at != NULL; at = at->next) {
+        const ebb__lab_node *n = EBB__LAB_OF(ebb__lab_node, links, at);
+        if (n->epoch == 0 || n->until <= d->now) continue;
+        if (queue != NULL ? fetches_from(n, queue) : lists(n, i)) return true;
     }
     return false;
 }
 
 bool ebb__lab_is_unserved(const ebb__lab_data *d, const ebb__lab_instance *i) {
-    if (i->messages.n == 0 || i->state != EBB_INSTANCE_RUNNING) return false;
-    for (ebb__lab_links *at = d->nodes.first; at != NULL; at = at->next) {
-        const ebb__lab_node *n = EBB__LAB_OF(ebb__lab_node, links, at);
-        if (n->epoch != 0 && n->until > d->now && lists(n, i)) return false;
+    if (i->state != EBB_INSTANCE_RUNNING) return false;
+    if (i->messages.n != 0 && !is_listed(d, i, NULL)) return true;
+    for (ebb__lab_links *at = i->work.first; at != NULL; at = at->next) {
+        const ebb__lab_work *w = EBB__LAB_OF(ebb__lab_work, links, at);
+        if (ebb__token_is_none(w->claim.token) && !is_listed(d, i, w->queue->name)) return true;
     }
-    return true;
+    return false;
 }
 
 bool ebb__lab_is_among(const uint64_t *only, size_t n, uint64_t key) {

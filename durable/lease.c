@@ -62,17 +62,33 @@ static bool is_joined(const ebb__membership *m) {
     return m->node.id != 0;
 }
 
+static void list_orchs(const ebb_worker *w, ebb_provider_join_call *c) {
+    ebb_provider_runs *runs = ebb__call_room(&c->call, (w->orchs_n + 1) * sizeof *runs);
+    c->runs = runs;
+    for (size_t i = 0; runs != NULL && i < w->orchs_n; i++)
+        runs[c->runs_n++] =
+            (ebb_provider_runs){ebb__call_text(&c->call, w->orchs[i].name), w->orchs[i].version};
+}
+
+static void list_queues(const ebb_worker *w, ebb_provider_join_call *c) {
+    size_t names = 0;
+    for (const ebb__registered_activity *r = w->handlers; r != NULL; r = r->next) names++;
+    ebb_provider_runs *runs = ebb__call_room(&c->call, (names * (w->tags_n + 1) + 1) * sizeof *runs);
+    c->runs = runs;
+    for (const ebb__registered_activity *r = w->handlers; runs != NULL && r != NULL; r = r->next) {
+        for (size_t i = 0; i <= w->tags_n; i++)
+            runs[c->runs_n++].name = ebb__queue_of(&c->call, r->name, i > 0 ? w->tags[i - 1] : NULL);
+    }
+    for (size_t i = 0; i < c->runs_n; i++) runs[i].version = 0;
+}
+
 static ebb_provider_join_call *join_call(ebb_worker *w, const ebb__membership *m) {
-    const size_t n = m == &w->turn_node ? w->orchs_n : 0;
     ebb_provider_join_call *c = ebb__call_new(w->gate, EBB_PROVIDER_JOIN);
     if (c == NULL) return NULL;
-    ebb_provider_runs *runs = n != 0 ? ebb__call_room(&c->call, n * sizeof *runs) : NULL;
-    for (size_t i = 0; runs != NULL && i < n; i++)
-        runs[i] = (ebb_provider_runs){ebb__call_text(&c->call, w->orchs[i].name), w->orchs[i].version};
+    if (m == &w->turn_node) list_orchs(w, c);
+    else list_queues(w, c);
     c->name = ebb__call_text(&c->call, w->name);
     c->lease = w->opts.lease;
-    c->runs = runs;
-    c->runs_n = n;
     return c;
 }
 

@@ -33,9 +33,9 @@ static bool has_ended(const ebb_provider_instance_row *row) {
 static ebb_future *begin(ebb_cx *cx, ebb_store *s, const char *id, const operation *with,
                          ebb_status (*run)(ebb_cx *cx, ebb__client_op *op), const char *site) {
     const ebb_status st = ebb__client_check_id(id);
-    if (st != EBB_OK) return ebb__client_failed(cx, st, site);
+    if (st != EBB_OK) return ebb__durable_future_failed(cx, st, site);
     operation *o = ebb__client_op_new(s, sizeof *o);
-    if (o == NULL) return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    if (o == NULL) return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
     o->event = with->event;
     o->force = with->force;
     o->op.run = run;
@@ -43,7 +43,7 @@ static ebb_future *begin(ebb_cx *cx, ebb_store *s, const char *id, const operati
     o->reason = with->reason != NULL ? ebb__client_op_text(&o->op, with->reason) : "";
     if (o->op.id != NULL && o->reason != NULL) return ebb__client_op_begin(cx, o, site);
     ebb__client_op_free(o);
-    return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
 }
 
 /* ---- outgoing messages --------------------------------------------------------------------------------------------- */
@@ -158,7 +158,8 @@ static ebb_status resume(ebb_cx *cx, ebb__client_op *op) {
     ebb_status st = read_instance(cx, op, &i);
     if (st != EBB_OK) return st;
     ebb_provider_mark_call *c = NULL;
-    if (i->row.state != EBB_INSTANCE_SUSPENDED)
+    if (has_ended(&i->row)) st = ebb__durable_say(EBB_ERR_UNKNOWN_INSTANCE, "%s has ended", op->id);
+    else if (i->row.state != EBB_INSTANCE_SUSPENDED)
         st = ebb__durable_say(EBB_ERR_INVALID, "%s is %s, not suspended", op->id,
                               ebb_instance_state_name(i->row.state));
     else c = ebb__call_new(ebb__store_gate(op->store), EBB_PROVIDER_MARK);

@@ -93,7 +93,7 @@ ebb_status ebb_orch_set_status(ebb_orch *r, ebb_blob status) {
     *kept = ebb__run_copy(r, status);
     const ebb__event e = {.kind = EBB__EVENT_CUSTOM_SET, .body = *kept};
     (void)ebb__run_emit(r, &e, NULL);
-    r->custom = kept;
+    r->custom = r->status = kept;
     return EBB_OK;
 }
 

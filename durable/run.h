@@ -148,7 +148,8 @@ struct ebb_orch {
     ebb__signal *signals, *signals_last;
     uint32_t signals_n; /* not taken */
     uint64_t values_bytes;
-    const ebb_blob *custom; /* set in this turn */
+    const ebb_blob *custom; /* to be stored with this turn; NULL: as it is */
+    const ebb_blob *status; /* the last that was set, in this turn or before; NULL: none */
 
     ebb__event started; /* texts and blobs in `memory` */
     const char *parent;
@@ -213,6 +214,8 @@ uint64_t ebb__run_due(const ebb_orch *r, uint64_t span);
 /* EBB_OK, the error that the id carries, EBB_ERR_STALE, EBB_ERR_FOREIGN. */
 ebb_status ebb__step_find(const ebb_orch *r, ebb_step id, ebb__step **out);
 bool ebb__name_is_valid(const char *name);
+/* Whether an instance may be started with this id: "." and ".." are no segments of a path, in which ids are sent. */
+bool ebb__id_may_start(const char *id);
 uint64_t ebb__mixed(uint64_t x);
 void ebb__uuid_say(uint64_t high, uint64_t low, char out[37]); /* a UUID of these random numbers */
 /* A seed for the child with this number (0: for the next execution), of the run's own seed. */

@@ -196,8 +196,8 @@ void ebb__sqlite_ready_load(ebb__sqlite_file *f);
 /* The node of a call, alive; NULL: it is not. */
 ebb__sqlite_node *ebb__sqlite_node_alive(ebb__sqlite_file *f, ebb_provider_node n);
 /* The row of an instance in the columns of ROW and LIST. `whole`: with input and result. EBB_ERR_NOMEM. */
-ebb_status ebb__sqlite_row(ebb__sqlite_file *f, ebb_provider_call *c, sqlite3_stmt *s, bool whole,
-                           ebb_provider_instance_row *out);
+ebb_status ebb__sqlite_row(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider_call *c, sqlite3_stmt *s,
+                           bool whole, ebb_provider_instance_row *out);
 /* The clock of the store; under the lock. */
 uint64_t ebb__sqlite_clock(ebb__sqlite_file *f);
 void ebb__sqlite_hint(ebb__sqlite_file *f, const ebb_provider_hint *h);

@@ -64,7 +64,7 @@ ebb_status ebb__sqlite_start(ebb__sqlite_file *f, ebb_provider_start_call *c) {
     if (at.key == 0) start_new(f, c);
     else if (!c->existed) start_again(f, &at, c);
     if (ebb__sqlite_run(&f->db, EBB__SQL_ROW, "t", c->id) != SQLITE_ROW) return ebb__sqlite_status(&f->db);
-    const ebb_status st = ebb__sqlite_row(f, &c->call, ebb__sqlite_at(&f->db, EBB__SQL_ROW), true, &c->row);
+    const ebb_status st = ebb__sqlite_row(f, &f->db, &c->call, ebb__sqlite_at(&f->db, EBB__SQL_ROW), true, &c->row);
     ebb__sqlite_end(&f->db, EBB__SQL_ROW);
     return st;
 }

@@ -25,8 +25,24 @@ static ebb_blob blob_of(ebb_provider_call *c, sqlite3_stmt *s, int column, bool 
     return b;
 }
 
-ebb_status ebb__sqlite_row(ebb__sqlite_file *f, ebb_provider_call *c, sqlite3_stmt *s, bool whole,
-                           ebb_provider_instance_row *out) {
+/* `waits`: it has messages. */
+static bool is_unserved(ebb__sqlite_file *f, ebb__sqlite_db *db, const ebb_provider_instance_row *row,
+                        bool waits) {
+    (void)pthread_mutex_lock(&f->lock);
+    const uint64_t now = ebb__sqlite_clock(f);
+    (void)pthread_mutex_unlock(&f->lock);
+    bool unserved = waits && !ebb__sqlite_served(&f->ready, row->name, row->version, now);
+    if (unserved) return true;
+    int rc = ebb__sqlite_run(db, EBB__SQL_ROW_QUEUES, "i", row->key);
+    for (; rc == SQLITE_ROW && !unserved; rc = ebb__sqlite_next(db, EBB__SQL_ROW_QUEUES))
+        unserved = !ebb__sqlite_fetched(&f->ready,
+                                        ebb__sqlite_string(ebb__sqlite_at(db, EBB__SQL_ROW_QUEUES), 0), now);
+    if (rc == SQLITE_ROW) ebb__sqlite_end(db, EBB__SQL_ROW_QUEUES);
+    return unserved;
+}
+
+ebb_status ebb__sqlite_row(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider_call *c, sqlite3_stmt *s,
+                           bool whole, ebb_provider_instance_row *out) {
     bool fits = true;
     memset(out, 0, sizeof *out);
     if (ebb__instance_state_of(ebb__sqlite_string(s, 8), &out->state) != EBB_OK)
@@ -47,11 +63,8 @@ ebb_status ebb__sqlite_row(ebb__sqlite_file *f, ebb_provider_call *c, sqlite3_st
     if (whole) out->input = blob_of(c, s, 14, &fits);
     if (whole) out->result = blob_of(c, s, 15, &fits);
     if (!fits) return EBB_ERR_NOMEM;
-    (void)pthread_mutex_lock(&f->lock);
-    const uint64_t now = ebb__sqlite_clock(f);
-    (void)pthread_mutex_unlock(&f->lock);
     out->unserved =
-        sqlite3_column_int(s, 13) != 0 && !ebb__sqlite_served(&f->ready, out->name, out->version, now);
+        out->state == EBB_INSTANCE_RUNNING && is_unserved(f, db, out, sqlite3_column_int(s, 13) != 0);
     return EBB_OK;
 }
 
@@ -62,7 +75,7 @@ static ebb_status unknown(ebb__sqlite_db *db, ebb_provider_call *c, const char *
 
 static ebb_status instance(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider_instance_call *c) {
     if (ebb__sqlite_run(db, EBB__SQL_ROW, "t", c->id) != SQLITE_ROW) return unknown(db, &c->call, c->id);
-    const ebb_status st = ebb__sqlite_row(f, &c->call, ebb__sqlite_at(db, EBB__SQL_ROW), true, &c->row);
+    const ebb_status st = ebb__sqlite_row(f, db, &c->call, ebb__sqlite_at(db, EBB__SQL_ROW), true, &c->row);
     ebb__sqlite_end(db, EBB__SQL_ROW);
     return st;
 }
@@ -100,7 +113,7 @@ static ebb_status list(ebb__sqlite_file *f, ebb__sqlite_db *db, ebb_provider_lis
         const bool matches = strncmp(ebb__sqlite_string(s, 1), prefix, strlen(prefix)) == 0;
         if (!matches && sql == EBB__SQL_TREE) continue;
         if (!matches) break; /* the ids are in order */
-        st = ebb__sqlite_row(f, &c->call, s, false, &c->rows[c->rows_n]);
+        st = ebb__sqlite_row(f, db, &c->call, s, false, &c->rows[c->rows_n]);
         if (st == EBB_OK) c->rows_n++;
     }
     if (rc == SQLITE_ROW) ebb__sqlite_end(db, sql);

@@ -219,10 +219,16 @@ ebb__sqlite_node *ebb__sqlite_node_find(const ebb__sqlite_ready *r, ebb_provider
 
 bool ebb__sqlite_node_runs(const ebb__sqlite_node *n, const char *name, uint64_t version) {
     for (size_t i = 0; i < n->runs_n; i++) {
-        if (version != 0 && n->runs[i].version != version) continue;
+        if (n->runs[i].version == 0 || (version != 0 && n->runs[i].version != version)) continue;
         if (strcmp(n->runs[i].name, name) == 0) return true;
     }
     return false;
+}
+
+static bool fetches_from(const ebb__sqlite_node *n, const char *queue) {
+    size_t i = 0;
+    while (i < n->runs_n && (n->runs[i].version != 0 || strcmp(n->runs[i].name, queue) != 0)) i++;
+    return i < n->runs_n;
 }
 
 bool ebb__sqlite_served(ebb__sqlite_ready *r, const char *name, uint64_t version, uint64_t now) {
@@ -232,6 +238,15 @@ bool ebb__sqlite_served(ebb__sqlite_ready *r, const char *name, uint64_t version
         served = n->until > now && ebb__sqlite_node_runs(n, name, version);
     (void)pthread_mutex_unlock(r->lock);
     return served;
+}
+
+bool ebb__sqlite_fetched(ebb__sqlite_ready *r, const char *queue, uint64_t now) {
+    bool fetched = false;
+    (void)pthread_mutex_lock(r->lock);
+    for (const ebb__sqlite_node *n = r->nodes; n != NULL && !fetched; n = n->next)
+        fetched = n->until > now && fetches_from(n, queue);
+    (void)pthread_mutex_unlock(r->lock);
+    return fetched;
 }
 
 void ebb__sqlite_node_end(ebb__sqlite_ready *r, ebb__sqlite_node *n,

@@ -91,6 +91,8 @@ void ebb__sqlite_node_end(ebb__sqlite_ready *r, ebb__sqlite_node *n,
 bool ebb__sqlite_node_runs(const ebb__sqlite_node *n, const char *name, uint64_t version);
 /* Whether a live node runs it. Any thread. */
 bool ebb__sqlite_served(ebb__sqlite_ready *r, const char *name, uint64_t version, uint64_t now);
+/* Whether a live node fetches work from this queue. Any thread. */
+bool ebb__sqlite_fetched(ebb__sqlite_ready *r, const char *queue, uint64_t now);
 
 /* ---- entries ---- */
 

@@ -108,6 +108,10 @@ bool ebb__name_is_valid(const char *name) {
     return true;
 }
 
+bool ebb__id_may_start(const char *id) {
+    return ebb__name_is_valid(id) && strcmp(id, ".") != 0 && strcmp(id, "..") != 0;
+}
+
 static ebb_status may_act(ebb_orch *r, const char *what, const char *name, ebb_blob in) {
     if (!ebb__name_is_valid(name))
         return ebb__durable_say(EBB_ERR_INVALID, "%s: the name is not valid", what);
@@ -225,7 +229,7 @@ ebb__event_seed ebb__run_seed(const ebb_orch *r, uint64_t number) {
 static ebb_status child_id(ebb_orch *r, const ebb_child_opts *o, const char **out) {
     char text[EBB_DURABLE_ID + 64];
     if (o->id != NULL) {
-        if (!ebb__name_is_valid(o->id))
+        if (!ebb__id_may_start(o->id))
             return ebb__durable_say(EBB_ERR_INVALID, "the id of a child is not valid");
         *out = ebb__run_text(r, o->id, strlen(o->id));
         return EBB_OK;

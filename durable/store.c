@@ -157,10 +157,8 @@ static void unlink_store(ebb_store *s) {
 static void store_end(ebb_store *s) {
     ebb_future *opening = s->opening, *closing = s->closing;
     unlink_store(s);
-    if (opening != NULL) {
-        (void)ebb__durable_say(s->failed, "%s", s->text);
-        (void)ebb_promise_reject(opening, s->failed != EBB_OK ? s->failed : EBB_CANCELLED);
-    }
+    if (opening != NULL)
+        (void)ebb__promise_reject_because(opening, s->failed != EBB_OK ? s->failed : EBB_CANCELLED, s->text);
     if (closing != NULL) (void)ebb_promise_settle(closing, ebb_value_none());
     ebb__hints_end(&s->hints);
 }
@@ -358,7 +356,7 @@ static ebb_status store_new(ebb_cx *cx, const ebb_store_opts *opts, const ebb_pr
 
 static ebb_status check(const ebb_store_opts *given, ebb_store_opts *o, const ebb_provider **p) {
     char shown[256];
-    ebb_status st = EBB__OPTS_COPY(o, given);
+    ebb_status st = EBB__DURABLE_OPTS(o, given);
     if (st != EBB_OK) return st;
     if (o->url == NULL) return ebb__durable_say(EBB_ERR_INVALID, "a store needs a URL");
     *p = o->provider != NULL ? o->provider : ebb__provider_of(o->url);
@@ -374,8 +372,8 @@ static ebb_status check(const ebb_store_opts *given, ebb_store_opts *o, const eb
 static ebb_future *begin_open(ebb_cx *cx, ebb_store *s, const char *site) {
     ebb_provider_open_call *c = ebb__call_new(&s->gate, EBB_PROVIDER_OPEN);
     ebb_status st = c != NULL ? anchor_store(cx, s) : EBB_ERR_NOMEM;
-    ebb_future *f =
-        st == EBB_OK ? ebb_promise_new_site(cx, &open_op, NULL, site) : ebb_future_failed_site(cx, st, site);
+    ebb_future *f = st == EBB_OK ? ebb_promise_new_site(cx, &open_op, NULL, site)
+                                 : ebb__durable_future_failed(cx, st, site);
     if (st != EBB_OK || ebb_future_status_of(f) != EBB_PENDING) {
         if (c != NULL) ebb__call_free(&c->call);
         store_end(s);
@@ -395,14 +393,15 @@ ebb_future *ebb_store_open_site(ebb_cx *cx, const ebb_store_opts *opts, const ch
     const ebb_provider *p = NULL;
     ebb_status st = check(opts, &o, &p);
     if (st == EBB_OK) st = store_new(cx, &o, p, &s);
-    return st == EBB_OK ? begin_open(cx, s, site) : ebb_future_failed_site(cx, st, site);
+    return st == EBB_OK ? begin_open(cx, s, site) : ebb__durable_future_failed(cx, st, site);
 }
 
 ebb_future *ebb_store_close_site(ebb_cx *cx, ebb_store *s, const char *site) {
     if (s->held > 0)
-        return ebb_future_failed_site(
+        return ebb__durable_future_failed(
             cx, ebb__durable_say(EBB_ERR_BUSY, "%u workers are open on the store", s->held), site);
-    if (s->state != OPEN) return ebb_future_failed_site(cx, EBB_ERR_CLOSED, site);
+    if (s->state != OPEN)
+        return ebb__durable_future_failed(cx, ebb__durable_say(EBB_ERR_CLOSED, "the store is closed"), site);
     ebb_future *f = ebb_promise_new_site(cx, &close_op, NULL, site);
     if (ebb_future_status_of(f) != EBB_PENDING) return f;
     s->closing = f;

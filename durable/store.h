@@ -189,6 +189,13 @@ void ebb__store_unhold(ebb_store *s);
 
 /* ebb_durable_error: sets the text of the last failure on this thread, and returns the status. */
 ebb_status ebb__durable_say(ebb_status st, const char *format, ...) __attribute__((format(printf, 2, 3)));
+/* Copies options; a version that this library does not know is said. */
+#define EBB__DURABLE_OPTS(to, from) ebb__durable_options(EBB__OPTS_COPY(to, from))
+ebb_status ebb__durable_options(ebb_status st);
+/* That text for the future of the operation, if it was said of this status; else "". EBB_ERR_NOMEM has none. */
+const char *ebb__durable_said(ebb_status st);
+/* A failed future with it. */
+ebb_future *ebb__durable_future_failed(ebb_cx *cx, ebb_status st, const char *site);
 
 /* `f` (NULL: none) must stay valid as long as it is set. */
 void ebb__store_set_faults(ebb_store *s, const ebb__store_faults *f);

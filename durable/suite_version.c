@@ -122,6 +122,39 @@ static ebb_status test_an_instance_without_messages_is_not_unserved(ebb__suite *
     return is_unserved(s, &x, true);
 }
 
+static ebb_status test_work_that_nobody_fetches_is_shown(ebb__suite *s) {
+    ebb__t_instance x;
+    size_t a, b, c;
+    TRY(ebb__t_begin(s, "x", 1, &x));
+    const char *const queue = ebb__t_work(s, 1, 1)->queue;
+    const ebb_provider_runs orch[] = {{queue, 1}}, queues[] = {{queue, 0}};
+    TRY(ebb__t_join_runs(s, EBB__T_LONG, orch, 1, &a)); /* an orchestration of that name */
+    TRY(is_unserved(s, &x, true));
+    TRY(ebb__t_join_runs(s, EBB__T_LONG, queues, 1, &b));
+    TRY(is_unserved(s, &x, false));
+    ebb_provider_work_item *w;
+    TRY(ebb__t_claim(s, b, EBB__T_LONG, 1, &w));
+    TRY(ebb__t_join_runs(s, EBB__T_LEASE, queues, 1, &c));
+    TRY(is_unserved(s, &x, false));
+    TRY(ebb__t_leave(s, b)); /* what it had waits again */
+    TRY(is_unserved(s, &x, false));
+    ebb__t_lapse(s);
+    return is_unserved(s, &x, true);
+}
+
+static ebb_status test_a_queue_is_no_orchestration(ebb__suite *s) {
+    ebb__t_instance x;
+    size_t n;
+    const ebb_provider_runs queues[] = {{"suite-nobody-runs-this", 0}};
+    TRY(start_as(s, "x", "suite-nobody-runs-this", 0, &x));
+    TRY(ebb__t_join_runs(s, EBB__T_LONG, queues, 1, &n));
+    TRY(is_unserved(s, &x, true));
+    ebb_provider_fetch_turns_call *c = ebb__t_fetch_call(s, n, &x);
+    ASK(s, c, EBB_OK);
+    SAME(s, c->items_n, 0);
+    return EBB_OK;
+}
+
 static ebb_status test_a_node_without_orchestrations_is_given_work_only(ebb__suite *s) {
     ebb__t_instance x;
     size_t n;
@@ -145,6 +178,8 @@ const ebb__suite_case ebb__suite_versions[] = {
     CASE(test_what_nobody_can_run_is_shown, "`unserved` follows nodes that join and leave"),
     CASE(test_a_lapsed_node_serves_nothing, "`unserved` looks at live nodes"),
     CASE(test_an_instance_without_messages_is_not_unserved, "`unserved` is about messages that wait"),
+    CASE(test_work_that_nobody_fetches_is_shown, "`unserved` looks at the queues of works that wait"),
+    CASE(test_a_queue_is_no_orchestration, "an entry with version 0 is a queue and nothing else"),
     CASE(test_a_node_without_orchestrations_is_given_work_only, "a node that lists nothing"),
     LAST,
 };

@@ -38,7 +38,7 @@ static void end(ending *e, ebb_status st, ebb_value v) {
     forget_store(e);
     ebb__free(&a, e, sizeof *e);
     if (st == EBB_OK) (void)ebb_promise_settle(promise, v);
-    else (void)ebb_promise_reject(promise, st);
+    else (void)ebb__promise_reject_because(promise, st, ebb__durable_said(st));
 }
 
 static void gone(ebb_cx *cx, ebb_cancel_kind kind, void *arg) {
@@ -81,7 +81,8 @@ static void learn_key(ending *e, uint64_t key) {
 static void answered(ebb_cx *cx, ebb_status st, ebb_value *v, void *arg) {
     ending *e = arg;
     ebb_provider_instance_call *c = st == EBB_OK ? ebb__call_of(v) : NULL;
-    if (c != NULL && c->call.status != EBB_OK) st = ebb__durable_say(c->call.status, "%s", c->call.text);
+    if (st != EBB_OK) (void)ebb__durable_say(st, "%s", ebb__failure_text(e->pending));
+    else if (c->call.status != EBB_OK) st = ebb__durable_say(c->call.status, "%s", c->call.text);
     if (st == EBB_OK && c->row.state == EBB_INSTANCE_SUSPENDED)
         st = ebb__durable_say(EBB_ERR_SUSPENDED, "%s is suspended: %s", e->id, c->row.text);
     if (st != EBB_OK) {
@@ -154,10 +155,10 @@ static const ebb_operation wait_op = {"end of an instance", cancel, NULL};
 
 ebb_future *ebb_instance_wait_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site) {
     ebb_status st = ebb__client_check_id(id);
-    if (st != EBB_OK) return ebb__client_failed(cx, st, site);
+    if (st != EBB_OK) return ebb__durable_future_failed(cx, st, site);
     ebb__call_gate *g = ebb__store_gate(s);
     ending *e = ebb__alloc(&g->allocator, sizeof *e);
-    if (e == NULL) return ebb__client_failed(cx, EBB_ERR_NOMEM, site);
+    if (e == NULL) return ebb__durable_future_failed(cx, EBB_ERR_NOMEM, site);
     memset(e, 0, sizeof *e);
     e->store = s;
     e->allocator = g->allocator;

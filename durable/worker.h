@@ -165,6 +165,8 @@ void ebb__hot_free_all(ebb_cx *cx, ebb_worker *w);
 
 /* ---- activity.c ---- */
 ebb_status ebb__claimer(ebb_cx *cx, void *worker);
+/* "NAME", or "NAME@TAG" (`tag` not NULL), in memory of the call. */
+const char *ebb__queue_of(ebb_provider_call *c, const char *name, const char *tag);
 ebb__registered_activity *ebb__handler_of(const ebb_worker *w, const char *name, size_t n);
 bool ebb__worker_has_place(const ebb_worker *w, const ebb__registered_activity *r);
 /* Starts an activity whose token this worker has. Without memory it is given back. */

@@ -108,6 +108,7 @@ static ebb_status collect(ebb_future *f, ebb_value *v) {
     ebb_value got = st == EBB_OK ? ebb__value_from(f) : ebb_value_none();
     if (v != NULL) *v = got;
     else ebb__dispose(got); /* a borrowed value has no type, or another reference */
+    if (ebb__state_of(f) == EBB_FUTURE_FAILED) ebb__failure_say(ebb__failure_text(f));
     return st;
 }
 

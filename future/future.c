@@ -272,12 +272,20 @@ bool ebb__complete(ebb_future *f, ebb_value v) {
     return true;
 }
 
-bool ebb__fail_with(ebb_future *f, ebb_status st) {
-    if (st == EBB_CANCELLED) return ebb__cancel_as(f, EBB_CANCEL_USER);
+bool ebb__fail_as(ebb_future *f, ebb_value failure) {
     if (!claim(f, EBB_FUTURE_SETTLING)) return false;
-    f->value = ebb_value_int(st);
+    if (EBB__UNLIKELY(failure.type != NULL)) {
+        ebb__shade_value(ebb__heap_of(f), &failure);
+        ebb__value_cell(&failure)->region |= EBB__CELL_COPIED;
+    }
+    f->value = failure;
     end(f, EBB_FUTURE_FAILED);
     return true;
+}
+
+bool ebb__fail_with(ebb_future *f, ebb_status st) {
+    if (st == EBB_CANCELLED) return ebb__cancel_as(f, EBB_CANCEL_USER);
+    return ebb__fail_as(f, ebb_value_int(st));
 }
 
 bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind) {
@@ -295,7 +303,7 @@ bool ebb_future_cancel(ebb_future *f, ebb_cancel_kind kind) {
 ebb_status ebb__status_of(const ebb_future *f) {
     switch (ebb__state_of(f)) {
     case EBB_FUTURE_COMPLETED: return EBB_OK;
-    case EBB_FUTURE_FAILED: return (ebb_status)f->value.as.i;
+    case EBB_FUTURE_FAILED: return ebb__failure_status(&f->value);
     case EBB_FUTURE_CANCELLED: return EBB_CANCELLED;
     default: return EBB_PENDING;
     }
@@ -325,7 +333,7 @@ void ebb__end_as(ebb_future *f, ebb_future *input) {
     switch (ebb__state_of(input)) {
     case EBB_FUTURE_COMPLETED: (void)ebb__complete(f, ebb__value_from(input)); break;
     case EBB_FUTURE_CANCELLED: (void)ebb__cancel_as(f, ebb__kind_of_cancel(input)); break;
-    default: (void)ebb__fail_with(f, (ebb_status)input->value.as.i); break;
+    default: (void)ebb__fail_as(f, input->value); break;
     }
 }
 

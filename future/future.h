@@ -47,7 +47,7 @@ struct ebb_future {
     uint16_t holds; /* uses that callers have left; UINT16_MAX is never decremented */
     uint32_t owners;
     uint32_t spare;  /* meaning depends on the kind */
-    ebb_value value; /* once completed; once failed, as.i is the status */
+    ebb_value value; /* once completed; once failed: failure.c */
     ebb_future *local_next;
     ebb__edge *waiters; /* the last edge of the ring */
     ebb__hook *hooks;
@@ -261,6 +261,7 @@ static inline void ebb__trace_edge(ebb_gc_marker *t, const ebb__edge *e);
  * False: f had ended before, and the value was disposed of. */
 bool ebb__complete(ebb_future *f, ebb_value v);
 bool ebb__fail_with(ebb_future *f, ebb_status st);
+bool ebb__fail_as(ebb_future *f, ebb_value failure); /* with that of another future */
 bool ebb__cancel_as(ebb_future *f, ebb_cancel_kind kind);
 /* Ends f as `input` ended. Moves the value if there is no other reader. */
 void ebb__end_as(ebb_future *f, ebb_future *input);
@@ -279,6 +280,16 @@ void ebb__dispose(ebb_value v);
 void ebb__dispose_word(ebb_value v); /* does nothing for an object */
 /* The value of `input`: moved out if the caller is the only reader, else a copy that does not own. */
 ebb_value ebb__value_from(ebb_future *input);
+
+/* failure.c: why a future has failed, in words. The value of one that failed is its status (as.i), or an object with
+ * status and text. ebb__fail_because: as ebb__fail_with; without memory the text is lost. Longer texts are cut. */
+enum { EBB__FAILURE_TEXT = 512 };
+bool ebb__fail_because(ebb_future *f, ebb_status st, const char *text);
+ebb_status ebb__failure_status(const ebb_value *v);
+const char *ebb__failure_text(const ebb_future *f); /* ""; valid as long as the handle */
+/* The text of the failure that the last await of this thread has returned, or that was said there since. */
+const char *ebb__failure_said(void);
+void ebb__failure_say(const char *text);
 
 /* A callback of f is about to run: names it to a watchdog. */
 static inline void ebb__watch_callback(const ebb__region_futures *s, const ebb_future *f) {
@@ -335,6 +346,9 @@ void ebb__await_ended(ebb__edge *e);
 ebb_future *ebb__awaited_masked(ebb__cell *c);
 /* import.c: a future that another runtime has imported has ended. */
 void ebb__import_ended(ebb__edge *e);
+/* promise.c: as ebb_promise_reject and ebb_future_failed, with a text. */
+ebb_status ebb__promise_reject_because(ebb_future *f, ebb_status failure, const char *text);
+ebb_future *ebb__future_failed_because(ebb_cx *cx, ebb_status failure, const char *text, const char *site);
 /* promise.c: the promise will end as `inner` does, or fails for lack of memory. */
 void ebb__promise_adopt(ebb_future *f, ebb_future *inner);
 

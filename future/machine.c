@@ -4,6 +4,7 @@
 
 #include "base/alloc.h"
 #include "future/heap.h"
+#include "future/machine.h"
 
 /* ---- the value ------------------------------------------------------------------------------------------ */
 
@@ -83,10 +84,11 @@ static void cancel(ebb_cx *cx, ebb_future *f, void *arg) {
 
 static const ebb_operation operation = {"request to a machine", cancel, NULL};
 
-ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint16_t kind,
-                                 const void *payload, size_t size, uint64_t within, const char *site) {
+ebb_future *ebb__machine_ask(ebb_cx *cx, ebb_machines *ms, const ebb__question *q, const char *site,
+                             bool *taken) {
     const ebb_allocator *allocator = ebb__rt_allocator(ebb__rt_of(cx));
     asking *a = ebb__alloc(allocator, sizeof *a);
+    *taken = false;
     if (a == NULL) return ebb_future_failed_site(cx, EBB_ERR_NOMEM, site);
     *a = (asking){.rt = ebb__rt_of(cx), .ms = ms, .allocator = *allocator};
     ebb_future *f = a->future = ebb_promise_new_site(cx, &operation, a, site);
@@ -95,8 +97,9 @@ ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint
         return f;
     }
     /* A request to a machine that has ended is answered before the call returns. */
-    ebb_request request = ebb_machine_call(ms, (ebb_machine){to}, kind, payload, size, within, answered, a);
+    ebb_request request = ebb_machine_call(ms, q->to, q->kind, q->payload, q->size, q->within, answered, a);
     ebb_status st = ebb_id_status(request.id);
+    *taken = st == EBB_OK;
     if (st != EBB_OK) {
         (void)ebb_promise_reject(f, st);
         end(a);
@@ -104,4 +107,11 @@ ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint
         a->request = request;
     }
     return f;
+}
+
+ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint16_t kind,
+                                 const void *payload, size_t size, uint64_t within, const char *site) {
+    const ebb__question q = {.to = {to}, .kind = kind, .payload = payload, .size = size, .within = within};
+    bool taken;
+    return ebb__machine_ask(cx, ms, &q, site, &taken);
 }

@@ -156,11 +156,15 @@ ebb_status ebb_promise_settle(ebb_future *f, ebb_value v) {
     return settle_end(f, ebb__complete(f, v));
 }
 
-ebb_status ebb_promise_reject(ebb_future *f, ebb_status failure) {
+ebb_status ebb__promise_reject_because(ebb_future *f, ebb_status failure, const char *text) {
     if (failure >= EBB_OK) return EBB_ERR_INVALID;
     ebb_status st = settle_begin(f, ebb_value_none());
     if (st != EBB_OK) return st;
-    return settle_end(f, ebb__fail_with(f, failure));
+    return settle_end(f, ebb__fail_because(f, failure, text));
+}
+
+ebb_status ebb_promise_reject(ebb_future *f, ebb_status failure) {
+    return ebb__promise_reject_because(f, failure, "");
 }
 
 ebb_future *ebb_future_ready_site(ebb_cx *cx, ebb_value v, const char *site) {
@@ -177,14 +181,18 @@ ebb_future *ebb_future_ready_site(ebb_cx *cx, ebb_value v, const char *site) {
     return f;
 }
 
-ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *site) {
+ebb_future *ebb__future_failed_because(ebb_cx *cx, ebb_status failure, const char *text, const char *site) {
     if (failure >= EBB_OK) return ebb__failed(EBB_ERR_INVALID);
     ebb_status st = EBB_OK;
     ebb_future *f = ebb__promise_new(cx, &ebb__promise_kind, NULL, NULL, site, &st);
     if (f == NULL) return ebb__failed(st);
     f->flags = EBB__F_SETTLED;
-    (void)ebb__fail_with(f, failure);
+    (void)ebb__fail_because(f, failure, text);
     return f;
+}
+
+ebb_future *ebb_future_failed_site(ebb_cx *cx, ebb_status failure, const char *site) {
+    return ebb__future_failed_because(cx, failure, "", site);
 }
 
 /* ---- tasks ------------------------------------------------------------------------------------------------ */

@@ -305,7 +305,8 @@ static void dispose_unread(ebb__region_futures *s) {
         ebb_future *f = (ebb_future *)(void *)ebb__member_cell(s->members[i - 1]);
         if (!(f->cell.type->reserved & EBB__TYPE_FUTURE) || f->flags & EBB__F_EXPORTED || f->owners > 0)
             continue;
-        if (!(f->flags & EBB__F_FINISHED) || f->value.type == NULL) continue;
+        if (!(f->flags & EBB__F_FINISHED) || f->value.type == NULL || ebb__state_of(f) == EBB_FUTURE_FAILED)
+            continue;
         ebb_value v = f->value;
         ebb__shade_value(s->heap, &v);
         f->value = ebb_value_none();

@@ -5,7 +5,7 @@
 typedef struct ending {
     ebb_future_state state;
     ebb_cancel_kind kind;
-    ebb_value value; /* of a failure, as.i is the status */
+    ebb_value value; /* of a failure too: failure.c */
 } ending;
 
 static ending ending_of(ebb_future *f) {
@@ -16,7 +16,7 @@ static ending ending_of(ebb_future *f) {
 
 static void end_as(ebb_future *f, const ending *e) {
     if (e->state == EBB_FUTURE_COMPLETED) (void)ebb__complete(f, e->value);
-    else if (e->state == EBB_FUTURE_FAILED) (void)ebb__fail_with(f, (ebb_status)e->value.as.i);
+    else if (e->state == EBB_FUTURE_FAILED) (void)ebb__fail_as(f, e->value);
     else (void)ebb__cancel_as(f, e->kind);
 }
 

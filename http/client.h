@@ -160,6 +160,8 @@ ebb_status ebb__call_follow(ebb__call *call);
 void ebb__call_start(ebb__call *call, ebb__client_conn *k);
 /* The user has the exchange. */
 bool ebb__call_is_given(const ebb__call *call);
+/* Adds traceparent, if the work of cx has a trace context: trace.c. EBB_ERR_NOMEM. */
+ebb_status ebb__call_give_trace(ebb__call *call, ebb_cx *cx);
 /* Makes the body of the call the next bytes to send, from its start. */
 void ebb__call_set_body(ebb__call *call);
 /* A copy in the call's arena. NULL: no memory. */

@@ -411,6 +411,7 @@ static ebb__call *call_new(ebb_http_client *client) {
 
 static ebb_status call_fill(ebb__call *c, ebb_cx *cx, const ebb_http_call *call, const ebb__url *url) {
     ebb_status st = fill_head(&c->x, call, url);
+    if (st == EBB_OK) st = ebb__call_give_trace(c, cx);
     if (st != EBB_OK) return st;
     c->streams = call->streams;
     c->body = call->body;

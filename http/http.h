@@ -114,6 +114,7 @@ struct ebb_http {
     /* Server only. */
     ebb_region region;
     ebb_task task;                   /* of the handler */
+    ebb__trace_context *trace;       /* in the arena; NULL: the request has no valid traceparent */
     ebb_http *held_prev, *held_next; /* in a list of its address */
     uint64_t started;                /* when its handler started */
     const ebb__handler *handler;
@@ -258,6 +259,9 @@ ebb_status ebb__h2_client_new(ebb__conn *c);
 ebb_status ebb__h1_client_new(ebb__conn *c);
 
 enum { EBB__BODY_WINDOW = 1 << 18 }; /* unread bytes of a body, once its handler reads it as it is received */
+
+#define EBB__TRACEPARENT "traceparent"
+enum { EBB__TRACEPARENT_N = sizeof EBB__TRACEPARENT - 1 };
 
 enum { EBB__INTERIMS = 16 }; /* informational responses (103) before a response: more are an error */
 
@@ -559,6 +563,8 @@ void ebb__server_idle(ebb__conn *c, bool idle);
 void ebb__server_add_connection(ebb_cx *acceptor, ebb_http_server *s, ebb_stream stream);
 /* Frees a connection when its region has closed and libuv does not use it any more. */
 void ebb__server_conn_free(ebb__conn *c);
+/* The request has a header of the length of traceparent: takes it for the region, which was just opened. */
+void ebb__exchange_take_trace(ebb_http *x);
 /* Writes the line of an exchange to the access log. */
 void ebb__access_line(const ebb_http *x);
 

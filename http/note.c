@@ -26,11 +26,15 @@ static uint64_t name_of(const ebb_http *x) {
 
 void ebb__note_exchange_begun(ebb_http *x) {
     char head[EBB__NOTE_TEXT + 1];
-    if (x->conn->number == 0 || x->number != 0) return;
+    if (x->number != 0) return;
+    if (x->conn->number == 0) ebb__note_connection(x->conn, true); /* it was open before the recording */
     x->number = ++x->loop->numbered;
     snprintf(head, sizeof head, "%s %.*s", x->method, (int)(x->path_n < 200 ? x->path_n : 200), x->path);
     ebb__note_event(x->loop->rt, EBB_EV_EXCHANGE_BEGUN, .region = x->region.id, .other = name_of(x),
                     .text = head);
+    if (x->trace != NULL)
+        ebb__note_trace(x->loop->rt, false, EBB__TRACE_REQUEST, x->task.id, x->region, name_of(x),
+                        &x->trace->at);
 }
 
 void ebb__note_exchange_ended(ebb_http *x) {

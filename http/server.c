@@ -377,6 +377,7 @@ static void look(const ebb__counters *c, char *name, size_t room,
     put(ctx, "evicted", now.evicted);
     put(ctx, "bytes_in", now.bytes_in);
     put(ctx, "bytes_out", now.bytes_out);
+    put(ctx, "bad_traces", now.bad_traces);
 }
 
 static ebb_http_server *server_new(ebb_loop *l, const ebb_http_server_opts *opts) {

@@ -161,7 +161,10 @@ static ebb_status run_future(ebb_cx *cx, void *arg) {
 
 static void note_end(const ebb_http *x) {
     ebb_http_server *s = x->conn->server;
-    s->stats.answered[x->out == EBB__OUT_ENDED && !ebb__exchange_is_lost(x) ? x->status / 100 % 6 : 0]++;
+    bool whole = x->out == EBB__OUT_ENDED && !ebb__exchange_is_lost(x);
+    s->stats.answered[whole ? x->status / 100 % 6 : 0]++;
+    uint64_t now = x->loop->os->hrtime();
+    if (whole && x->started != 0 && now >= x->started) s->stats.latency[ebb__time_class(now - x->started)]++;
     if (ebb__exchange_is_lost(x) || x->report == EBB_CANCELLED) s->stats.cancelled++;
     if (s->access != NULL) ebb__access_line(x);
 }
@@ -235,6 +238,7 @@ static int start(ebb_http *x) {
     if (ebb_id_status(x->region.id) != EBB_OK) return 503;
     ebb__work_step(x, EBB__WORK_STARTS);
     ebb__server_crowd(x->conn->server);
+    if (EBB__UNLIKELY(ebb__fields_may_have(&x->fields, EBB__TRACEPARENT_N))) ebb__exchange_take_trace(x);
     x->task = spawn(cx, x);
     if (ebb_id_status(x->task.id) == EBB_OK) {
         x->started = ebb__now(x->loop->rt);

@@ -54,6 +54,7 @@ enum { EBB__SITE_BITS = 8, EBB__SITE_ABOVE = 12, EBB__WHAT_ABOVE = 22, EBB__STRI
 
 static inline ebb__strings_at ebb__strings_in(uint32_t type) {
     switch (type) {
+    case EBB_EV_PRESENT:
     case EBB_EV_REGION_OPENED:
     case EBB_EV_TASK_SPAWNED:
     case EBB_EV_OBLIGATION_RESERVED:

@@ -367,6 +367,45 @@ static inline bool ebb__is_recorded(const ebb_runtime *rt) {
 #define ebb__note_event(rt, ...)                                                                             \
     (ebb__is_recorded(rt) ? ebb__note_slow((rt), &(ebb__note){__VA_ARGS__}) : (void)0)
 
+/* ---- captures ------------------------------------------------------------------------------------------ */
+
+/* Starts a trace in the middle of a run, with what is there now as `present`. EBB_ERR_BUSY: a trace is being recorded;
+ * EBB_ERR_NOMEM, EBB_ERR_INVALID as ebb_trace_start. */
+ebb_status ebb__capture_start(ebb_runtime *rt, size_t bytes);
+/* How many events it has; *full: its buffer is, and what has happened since is not in it. 0: there is none. */
+uint64_t ebb__capture_events(const ebb_runtime *rt, bool *full);
+/* Ends it, and passes its file to `write`: up to where its buffer was full, without a gap. `write` NULL: drops it. */
+void ebb__capture_end(ebb_runtime *rt, ebb_write_fn write, void *ctx);
+
+/* ---- trace contexts ------------------------------------------------------------------------------------ */
+
+/* The context of a region. It belongs to the layer that sets it. */
+typedef struct ebb__trace_context {
+    ebb_traceparent at;
+    uint32_t given; /* spans that were made of it so far */
+} ebb__trace_context;
+
+/* Sets the context of a region before anything is opened or spawned in it: regions below inherit it. `c` must stay valid
+ * until the region has closed. */
+void ebb__region_set_trace(ebb_runtime *rt, ebb_region region, ebb__trace_context *c);
+ebb__trace_context *ebb__region_trace(const ebb__region *r); /* NULL: none */
+ebb__trace_context *ebb__trace_of(const ebb_cx *cx);         /* of the region of cx; NULL: none */
+/* The context for what this one asks for: the same trace, a new span. */
+ebb_traceparent ebb__trace_next(const ebb_runtime *rt, ebb__trace_context *c);
+/* The same span for the same number, on every machine. */
+ebb_traceparent ebb__trace_child(const ebb_traceparent *of, uint64_t number);
+
+/* What takes or gives a context, in the value of its event. */
+typedef enum ebb__trace_party {
+    EBB__TRACE_REQUEST = 1,  /* an exchange of a server; of a client, when it gives */
+    EBB__TRACE_INSTANCE = 2, /* an instance */
+    EBB__TRACE_ACTIVITY = 3  /* an activity */
+} ebb__trace_party;
+/* Records that work has taken a context, or given one to a party. `task` may be 0. */
+void ebb__note_trace_slow(ebb_runtime *rt, bool given, ebb__trace_party party, uint64_t task,
+                          ebb_region region, uint64_t other, const ebb_traceparent *t);
+#define ebb__note_trace(rt, ...) (ebb__is_recorded(rt) ? ebb__note_trace_slow((rt), __VA_ARGS__) : (void)0)
+
 /* ---- tasks --------------------------------------------------------------------------------------------- */
 
 /* The context of a task that has not ended; NULL and *st: EBB_ERR_STALE, EBB_ERR_FOREIGN, or the error that the id
@@ -414,6 +453,13 @@ typedef struct ebb__poll_time {
 ebb_status ebb__poll_times_on(ebb_runtime *rt, uint64_t for_ns);
 /* All polls since *since, and the longest of them. False: they are not measured. */
 bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *all, ebb__poll_time *longest);
+/* How many of them took how long, by ebb__time_class. NULL: they are not measured. */
+enum { EBB__POLL_TIMES = 32 };
+const uint64_t *ebb__poll_times_by_length(const ebb_runtime *rt);
+/* The least i for which a time is less than 2^i ns, at most 31. */
+static inline uint32_t ebb__time_class(uint64_t ns) {
+    return ns >> 30 != 0 ? EBB__POLL_TIMES - 1 : ns == 0 ? 0 : 32 - (uint32_t)__builtin_clz((uint32_t)ns);
+}
 /* False: not measured, or tasks with longer polls have its place in the table. */
 bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out);
 /* The tasks whose polls took longest in all, at most `most` > 0, the longest first. Returns their number. */

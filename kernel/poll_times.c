@@ -14,6 +14,7 @@ struct ebb__poll_times {
     uint64_t since, until;
     bool watched; /* also without it */
     ebb__poll_time all, longest;
+    uint64_t by_length[EBB__POLL_TIMES];
     struct {
         ebb__poll_time time;
         uint64_t votes;
@@ -38,6 +39,7 @@ void ebb__poll_took(ebb_runtime *rt, uint64_t task, const char *site, uint64_t b
     uint64_t now = rt->clock(rt->clock_ctx), took = now > began ? now - began : 0;
     uint32_t i = (uint32_t)(task >> 32) % SLOTS;
     add(&m->all, took);
+    m->by_length[ebb__time_class(took)]++;
     if (took >= m->longest.max_ns) m->longest = (ebb__poll_time){task, site, 1, took, took};
     if (m->slot[i].time.task != task) {
         if (m->slot[i].votes > took) {
@@ -81,6 +83,10 @@ bool ebb__poll_times_of(const ebb_runtime *rt, uint64_t *since, ebb__poll_time *
     *all = m->all;
     *longest = m->longest;
     return true;
+}
+
+const uint64_t *ebb__poll_times_by_length(const ebb_runtime *rt) {
+    return rt->poll_times != NULL ? rt->poll_times->by_length : NULL;
 }
 
 bool ebb__poll_time_of(const ebb_runtime *rt, uint64_t task, ebb__poll_time *out) {

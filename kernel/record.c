@@ -70,7 +70,7 @@ static void start(ebb_runtime *rt, ebb__recorder *rec, bool journal, uint32_t co
     put(rec, (ebb_record){.type = EBB_EV_TIME, .other = rt->now});
 }
 
-static ebb_status recorder_start(ebb_runtime *rt, ebb__recorder **where, bool journal, size_t bytes) {
+ebb_status ebb__recorder_start(ebb_runtime *rt, ebb__recorder **where, bool journal, size_t bytes) {
     if (bytes == 0) {
         ebb__recorder_free(rt, *where);
         *where = NULL;
@@ -107,7 +107,7 @@ void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec) {
 }
 
 ebb_status ebb_trace_start(ebb_runtime *rt, size_t bytes) {
-    ebb_status st = recorder_start(rt, &rt->trace, false, bytes);
+    ebb_status st = ebb__recorder_start(rt, &rt->trace, false, bytes);
     if (st == EBB_OK)
         ebb__emit_region_at(rt, EBB_EV_REGION_OPENED, ebb__region_at(rt, rt->root), 0, 2, 0, "root");
     return st;
@@ -143,7 +143,7 @@ static void journal_beginning(ebb_runtime *rt) {
 }
 
 ebb_status ebb_journal_start(ebb_runtime *rt, size_t bytes) {
-    ebb_status st = recorder_start(rt, &rt->journal, true, bytes);
+    ebb_status st = ebb__recorder_start(rt, &rt->journal, true, bytes);
     if (st == EBB_OK && rt->journal != NULL) journal_beginning(rt);
     return st;
 }

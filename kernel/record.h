@@ -39,6 +39,8 @@ static inline ebb_record *ebb__record_slot(ebb_runtime *rt, ebb__recorder *rec) 
     return ebb__record_slot_slow(rt, rec);
 }
 
+/* Starts a recording into `bytes`, in place of the one before. EBB_ERR_NOMEM, EBB_ERR_INVALID: nothing has changed. */
+ebb_status ebb__recorder_start(ebb_runtime *rt, ebb__recorder **where, bool journal, size_t bytes);
 void ebb__recorder_free(ebb_runtime *rt, ebb__recorder *rec);
 
 /* Passes the trace on while it is written, for a caller that needs all of it. */

@@ -145,6 +145,10 @@ EBB__INLINE ebb_region region_open(ebb_runtime *rt, ebb_cx *cx, const ebb_region
     r->priority = o->priority > parent->priority ? o->priority : parent->priority;
     r->flags = (o->cleanup ? R_CLEANUP : 0u) | (o->on_closed != NULL ? R_HOOK : 0u) |
                (o->unit ? R_UNIT : 0u) | (parent->flags & R_BOUNDED);
+    if (EBB__UNLIKELY(parent->flags & R_TRACED)) {
+        r->flags |= R_TRACED;
+        ebb__cold_of(r)->trace = ebb__cold_of(parent)->trace;
+    }
     if (o->on_closed != NULL) {
         ebb__cold_of(r)->on_closed = o->on_closed;
         ebb__cold_of(r)->arg = o->arg;

@@ -134,6 +134,7 @@ enum {
     R_APART = 1u << 13,     /* a drain region that does not wait for its operators' region */
     R_LEFT = 1u << 14,      /* its task has returned and cancelled it */
     R_OBSERVED = 1u << 16,  /* a layer hears of its close */
+    R_TRACED = 1u << 17,    /* has a trace context */
     R_MORE = 1u << 15 /* has, or has had, an owner, obligations, a closer, a runner, kept tasks or leaks */
 };
 
@@ -195,6 +196,7 @@ typedef struct ebb__region_cold {
     ebb__node node;      /* armed only if R_NODE */
     void (*on_closed)(void *arg, const ebb_region_report *report); /* valid only with R_HOOK */
     void *arg;
+    struct ebb__trace_context *trace; /* valid only with R_TRACED */
 } ebb__region_cold;
 
 /* An obligation, or a finalizer: an obligation to run a function at the end. */

@@ -52,7 +52,13 @@ typedef struct ebb__spec {
     ebb__object *fields;
 } ebb__spec;
 
-enum { EBB__WHY_MAX = 256 };
+enum { EBB__WHY_MAX = 256, EBB__FAULTS_KEPT = 32 };
+
+/* A fault that was reported; `text` of the event is in it. */
+typedef struct ebb__past_fault {
+    ebb_program_event event;
+    char text[EBB__WHY_MAX];
+} ebb__past_fault;
 
 struct ebb_program {
     ebb_program_opts opts;
@@ -81,8 +87,15 @@ struct ebb_program {
     ebb__trap fault;     /* of the dispatch that was rolled back last */
     bool fault_on_start; /* of an entry at the start of a machine: of no message */
     char fault_text[EBB__WHY_MAX];
+    ebb__past_fault faults[EBB__FAULTS_KEPT]; /* the last ones, by n_faults */
+    uint64_t n_faults;
     ebb_program_end end;
 };
+
+/* ---- run.c ---- */
+
+/* The program whose machines they are; NULL: they are not a program's. */
+ebb_program *ebb__program_of(const ebb_machines *ms);
 
 /* ---- host_type.c ---- */
 
@@ -119,12 +132,29 @@ void ebb__host_drop(void *payload);
 typedef struct ebb__parcel {
     const void *payload;
     size_t size;
+    uint16_t kind;
     ebb__object *block;   /* counted for it; NULL: none */
     uint64_t room[2 + 8]; /* for a copy of a small one */
 } ebb__parcel;
 ebb_status ebb__parcel_make(ebb__run *run, ebb__object *message, ebb__parcel *out);
 
 uint64_t ebb__key_of(const void *bytes, size_t n);
+
+/* ---- host_send.c ---- */
+
+/* The host works on values of the program, which are gone at the end. Not in a handler. */
+ebb__run ebb__host_begin(ebb_program *p);
+void ebb__host_end(ebb_program *p);
+
+/* The type of a message; 0: there is none, or more than one. */
+uint32_t ebb__message_named(const ebb_program *p, const char *name);
+/* Whether the id is that of a machine that a handle of this type may stand for. */
+bool ebb__handle_fits(const ebb_program *p, uint32_t type, uint64_t id);
+/* A message of the fields. EBB_ERR_INVALID, EBB_ERR_NOMEM, EBB_ERR_LIMIT. */
+ebb_status ebb__host_message(ebb__run *run, const char *kind, const ebb_program_field *fields, size_t n,
+                             ebb__parcel *out);
+/* Sends it, and gives it up if that fails. */
+ebb_status ebb__host_send(ebb_program *p, ebb_machine to, const ebb__parcel *x);
 
 /* ---- spec.c ---- */
 

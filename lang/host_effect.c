@@ -67,6 +67,7 @@ ebb_status ebb__parcel_make(ebb__run *run, ebb__object *message, ebb__parcel *ou
     out->payload = NULL;
     out->size = 0;
     out->block = NULL;
+    out->kind = (uint16_t)s->kind_id;
     if (s->constant != NULL) return EBB_OK;
     if (s->n_refs == 0) return parcel_words(run, message, out);
     out->block = ebb__block_of(run->program, message, EBB_MACHINE_MESSAGE_MAX, &st);

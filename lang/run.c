@@ -123,8 +123,11 @@ ebb_status ebb_program_new(ebb_lang *c, const ebb_program_opts *opts, ebb_progra
 ebb_status ebb_program_free(ebb_program *p) {
     if (p == NULL) return EBB_OK;
     ebb_status st = ebb_machines_free(p->ms);
-    if (st == EBB_OK) free_program(p);
-    return st;
+    if (st != EBB_OK) return st;
+    p->ms = NULL;
+    if (p->blocks > p->n_specs) return EBB_ERR_BUSY;
+    free_program(p);
+    return EBB_OK;
 }
 
 const ebb__program *ebb__program_ir(const ebb_program *p) {
@@ -142,6 +145,29 @@ static const char *const trap_texts[] = {
 #include "lang/trap.def"
 #undef EBB_TRAP
 };
+
+static const char *const trap_names[] = {
+#define EBB_TRAP(name, text) #name,
+#include "lang/trap.def"
+#undef EBB_TRAP
+};
+
+static void remember(ebb_program *p, const ebb_program_event *e) {
+    ebb__past_fault *past = &p->faults[p->n_faults++ % EBB__FAULTS_KEPT];
+    size_t n = strlen(e->text); /* of fault_text */
+    past->event = *e;
+    memcpy(past->text, e->text, n + 1);
+    past->event.text = past->text;
+}
+
+bool ebb_program_fault_of(const ebb_program *p, ebb_machine machine, ebb_program_event *out) {
+    uint64_t kept = p->n_faults < EBB__FAULTS_KEPT ? p->n_faults : EBB__FAULTS_KEPT;
+    for (uint64_t i = 1; i <= kept; i++) {
+        *out = p->faults[(p->n_faults - i) % EBB__FAULTS_KEPT].event;
+        if (out->machine.id == machine.id) return true;
+    }
+    return false;
+}
 
 static const char *broken_by(uint32_t trap) {
     switch (trap) {
@@ -164,12 +190,14 @@ void ebb__host_report_fault(ebb_program *p, ebb_machine machine, const char *nam
     bool trapped = p->fault.kind != EBB__TRAP_NONE;
     if (trapped && p->fault_on_start) e.kind = "";
     e.why = trapped ? trap_texts[p->fault.kind] : ebb_status_text(st);
+    e.code = trapped ? trap_names[p->fault.kind] : ebb_status_name(st);
     e.broken = broken_by(p->fault.kind);
     if (trapped) {
         e.text = p->fault_text;
         set_place(p, &e, p->fault.span);
     }
     p->fault.kind = EBB__TRAP_NONE;
+    remember(p, &e);
     if (p->opts.report != NULL) p->opts.report(p->opts.ctx, &e);
 }
 
@@ -246,10 +274,24 @@ ebb_status ebb_program_open(ebb_cx *cx, ebb_program *p) {
                               .overflow = on_overflow,
                               .fault = on_fault,
                               .arg = p,
-                              .idle = on_idle};
+                              .idle = on_idle,
+                              .name = p->opts.name};
     ebb_status st = ebb_machines_open(cx, &p->ms, &opts);
     p->end.main = EBB_PENDING;
     return st;
+}
+
+ebb_program *ebb__program_of(const ebb_machines *ms) {
+    return ms->opts.fault == on_fault ? ms->opts.arg : NULL;
+}
+
+ebb_program *ebb_program_find(ebb_cx *cx, const char *name) {
+    const ebb_runtime *rt = ebb__rt_of(cx);
+    for (ebb_machines *ms = NULL; (ms = ebb__machines_next(rt, ms)) != NULL;) {
+        ebb_program *p = ebb__program_of(ms);
+        if (p != NULL && p->opts.name != NULL && strcmp(p->opts.name, name) == 0) return p;
+    }
+    return NULL;
 }
 
 static bool run_main(ebb_program *p, ebb__run *run) {

@@ -113,6 +113,10 @@ bool ebb__object_compare(ebb__run *run, ebb__object *a, ebb__object *b, int *out
 ebb__object *ebb__value_text(ebb__run *run, uint32_t type, ebb__value x);
 ebb__object *ebb__object_text(ebb__run *run, ebb__object *o); /* of a reference type */
 
+/* An object of a record, tuple, state, list or map as JSON. On the stack of a fiber, so values may nest less deep. */
+enum { EBB__JSON_VALUE_DEPTH = 32 };
+ebb__object *ebb__object_json(ebb__run *run, uint32_t type, ebb__object *o);
+
 /* A text that is put together: begin, parts, end. */
 typedef struct ebb__builder {
     ebb__run *run;

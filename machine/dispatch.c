@@ -110,6 +110,8 @@ static void roll_back(ebb_machines *ms, ebb__machine *m, void *self, uint64_t nu
     ebb__log_rollback(ms);
     ebb__machine_note(ms, EBB_EV_MACHINE_ROLLED_BACK, ms->self, 0, (uint32_t)st, number);
     if (type->t.settle != NULL) type->t.settle(type->given, false, m->state, m->fields, m->state, self);
+    ebb__machine_past *past = ebb__machine_past_at(ms, ms->running_index);
+    past->faults += past->faults < UINT32_MAX;
     ms->stats.rolled_back++;
     ms->faulted = true;
     ms->faulted_machine.id = ms->self;

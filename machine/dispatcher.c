@@ -59,22 +59,24 @@ static bool is_around(const ebb_runtime *rt, const ebb__region *r, const ebb__re
     return false;
 }
 
-/* Units of the closed service may still send until the last of them has closed. */
+/* Units of the closed service may still send until the last of them has closed. Those of operators stay until all else
+ * has ended, so nothing waits for them. */
 bool ebb__dispatcher_waits_for_units(const ebb_machines *ms) {
     ebb__region *own = ebb__region_of(ms->cx), *top = own;
     for (ebb__region *r = own; r != NULL; r = ebb__region_parent(ms->rt, r))
         if (ebb__region_is(ms->rt, r, EBB__REGION_CLOSING)) top = r;
-    for (ebb__region *r = top; r != NULL; r = ebb__region_next(ms->rt, r, top, true)) {
+    bool deeper = true;
+    for (ebb__region *r = top; r != NULL; r = ebb__region_next(ms->rt, r, top, deeper)) {
         bool unit = ebb__region_is(ms->rt, r, EBB__REGION_UNIT);
+        deeper = !ebb__region_is(ms->rt, r, EBB__REGION_APART);
+        if (!deeper) continue;
         if (unit && ebb__region_state(r) != EBB_REGION_CLOSED && !is_around(ms->rt, r, own)) return true;
     }
     return false;
 }
 
-void ebb__dispatcher_unit_closed(ebb_runtime *rt) {
-    const ebb__machine_layer *layer = ebb__layer_record(rt, EBB__MACHINE_SLOT);
-    if (layer->ms != NULL && layer->ms->cx != NULL && ebb_stopping(layer->ms->cx))
-        ebb__dispatcher_wake(layer->ms);
+void ebb__dispatcher_unit_closed(ebb_machines *ms) {
+    if (ebb_stopping(ms->cx)) ebb__dispatcher_wake(ms);
 }
 
 /* Turns the mailbox into dead letters, but for answers, and ends the machine's own requests. */

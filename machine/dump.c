@@ -94,11 +94,6 @@ void ebb_machines_dump(const ebb_machines *ms, void (*write)(void *ctx, const ch
     for (uint32_t i = oldest(ms); i != 0; i = ebb__machine_at(ms, i)->newer) dump_machine(&s, i);
 }
 
-void ebb__machines_show(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx) {
-    const ebb__machine_layer *layer = ebb__layer_record(rt, EBB__MACHINE_SLOT);
-    if (layer->ms != NULL && layer->ms->cx != NULL) ebb_machines_dump(layer->ms, write, ctx);
-}
-
 /* ---- one machine --------------------------------------------------------------------------------------------------- */
 
 static const char *cell_name(uint8_t what) {
@@ -107,10 +102,18 @@ static const char *cell_name(uint8_t what) {
     return what < sizeof names / sizeof *names ? names[what] : "?";
 }
 
+enum { EXPLAIN_CELLS = 100 }; /* a mailbox may have 65,535 */
+
 static void explain_mailbox(sink *s, const ebb__machine *m) {
     bool deferred = m->mark != NULL;
     const ebb__cell *c = m->last == NULL ? NULL : m->last->next;
+    uint32_t n = 0;
     while (c != NULL) {
+        if (n++ == EXPLAIN_CELLS) {
+            begin(s, "  and more");
+            end(s);
+            return;
+        }
         begin(s, deferred ? "  deferred " : "  queued ");
         ebb__text_str(&s->text, cell_name(c->what));
         ebb__text_str(&s->text, " ");

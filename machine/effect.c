@@ -44,8 +44,9 @@ void ebb__stage_leave(ebb_machines *ms) {
 
 ebb_status ebb__refuse(ebb_machines *ms, ebb_machine to, uint16_t kind, ebb_status st) {
     ms->stats.refused++;
+    ms->stats.full += st == EBB_ERR_MAILBOX_FULL;
     ebb__machine_note(ms, EBB_EV_MACHINE_REFUSED, to.id, ms->self, (uint32_t)st, kind);
-    if (st == EBB_ERR_MAILBOX_FULL && ms->opts.overflow != NULL && ms->refusals < EBB__REFUSALS)
+    if (st == EBB_ERR_MAILBOX_FULL && ms->opts.overflow != NULL && ms->refusals < EBB__REFUSALS_KEPT)
         ms->refusal[ms->refusals++] = (ebb__refusal){to, kind};
     return st;
 }
@@ -146,8 +147,16 @@ void ebb__log_rollback(ebb_machines *ms) {
 
 /* ---- hooks ------------------------------------------------------------------------------------------------------- */
 
+static void count_dropped(const ebb_machines *ms, uint64_t to) {
+    uint32_t i = (uint32_t)(to >> 32) & 0xffffff;
+    if (i == 0 || i >= ms->machines.used || ebb__machine_at(ms, i)->generation != (uint32_t)to) return;
+    ebb__machine_past *past = ebb__machine_past_at(ms, i);
+    past->dropped += past->dropped < UINT32_MAX;
+}
+
 void ebb__dead_put(ebb_machines *ms, ebb__cell *c, uint64_t to, ebb_dead_reason why) {
     ms->stats.dead++;
+    count_dropped(ms, to);
     c->number = to;
     c->to = (uint32_t)why;
     c->next = NULL;
@@ -211,7 +220,7 @@ void ebb__hooks_run(ebb_machines *ms) {
             if (ms->opts.fault != NULL)
                 ms->opts.fault(ms->opts.arg, ms->faulted_machine, ms->faulted_kind, ms->faulted_status);
         }
-        ebb__refusal refusal[EBB__REFUSALS];
+        ebb__refusal refusal[EBB__REFUSALS_KEPT];
         uint32_t n = ms->refusals;
         memcpy(refusal, ms->refusal, n * sizeof *refusal);
         ms->refusals = 0;

@@ -23,7 +23,7 @@ static ebb__machine *find(const ebb_machines *ms, ebb_machine id, ebb_status *st
         i - 1 >= ms->machines.used - 1)
         return NULL;
     ebb__machine *m = ebb__machine_at(ms, i);
-    if (generation > m->generation) return NULL;
+    if (generation > m->generation || (generation ^ m->generation) >> EBB__SET_SHIFT != 0) return NULL;
     bool gone = generation < m->generation || m->type == NULL || m->lifecycle == EBB_MACHINE_STOPPED;
     *st = gone ? EBB_ERR_NOT_RUNNING : EBB_OK;
     return *st == EBB_OK ? m : NULL;
@@ -61,10 +61,10 @@ static void unlink_age(ebb_machines *ms, uint32_t i, const ebb__machine *m) {
     (void)i;
 }
 
-/* The slots of an earlier runtime of machines had other ids. */
-static void renew(ebb_machines *ms, ebb__machine *m) {
-    ebb__machine_layer *layer = ebb__layer_record(ms->rt, EBB__MACHINE_SLOT);
-    if (m->generation == 1) m->generation = layer->generation;
+/* The slots of other runtimes of machines have other ids. */
+static void renew(ebb_machines *ms, ebb__machine *m, uint32_t index) {
+    if (m->generation == 1) m->generation = ms->set->generation;
+    *ebb__machine_past_at(ms, index) = (ebb__machine_past){.spawned_at = ebb__now(ms->rt)};
 }
 
 static void *new_fields(ebb_machines *ms, ebb__machine_type *type, const void *fields) {
@@ -90,7 +90,7 @@ static ebb_status make(ebb_machines *ms, ebb__machine_type *type, uint32_t state
     }
     uint32_t i = *index = ebb__slab_take_as(&ms->machines, EBB__MACHINE_SHIFT, sizeof(ebb__machine));
     ebb__machine *m = ebb__machine_at(ms, i);
-    renew(ms, m);
+    renew(ms, m, i);
     *m = (ebb__machine){.generation = m->generation,
                         .type = type,
                         .fields = block,
@@ -120,11 +120,15 @@ ebb_machine ebb_machine_spawn(ebb_machines *ms, const ebb_machine_type *type, ui
 
 void ebb__machine_retire(ebb_machines *ms, uint32_t index) {
     ebb__machine *m = ebb__machine_at(ms, index);
-    ebb__machine_layer *layer = ebb__layer_record(ms->rt, EBB__MACHINE_SLOT);
     assert(m->lifecycle == EBB_MACHINE_STOPPED && !(m->flags & EBB__M_READY));
     m->type = NULL;
+    if (EBB__UNLIKELY(ebb__generation_is_last(m->generation))) {
+        ms->set->used_up = true;
+        ebb__slab_retire(&ms->machines, index);
+        return;
+    }
     ebb__slab_give_as(&ms->machines, index, EBB__MACHINE_SHIFT, sizeof *m);
-    if (m->generation > layer->generation) layer->generation = m->generation;
+    if (m->generation > ms->set->generation) ms->set->generation = m->generation;
 }
 
 static void free_fields(ebb__machine *m, bool committed) {
@@ -259,6 +263,11 @@ ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_
     out->queued = m->last == NULL ? 0 : count_cells(m->last->next, m->last);
     out->deferred = m->mark == NULL ? 0 : count_cells(m->last->next, m->mark);
     out->reserved = m->places;
+    out->mailbox = m->mailbox;
+    const ebb__machine_past *past = ebb__machine_past_at(ms, (uint32_t)(machine.id >> 32) & 0xffffff);
+    out->spawned_at = past->spawned_at;
+    out->faults = past->faults;
+    out->dropped = past->dropped;
     if (m->more == NULL) return EBB_OK;
     out->pending = m->more->n_made;
     out->held = m->more->n_held;

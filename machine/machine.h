@@ -1,6 +1,7 @@
 /* machine/machine.h - the records of machines, and how the files of this folder work together.
  *
  *   machines.c       the runtime of machines: open, free, statistics
+ *   registry.c       the runtimes of machines of one ebb_runtime
  *   dispatcher.c     its task: turns, timers, how it sleeps, how it drains
  *   dispatch.c       one dispatch: look the rule up, call it, commit or roll back; faults
  *   effect.c         the log: staging, applying, undoing
@@ -174,6 +175,13 @@ _Static_assert(sizeof(void *) != 8 || sizeof(ebb__machine) == 64, "one cache lin
 
 enum { EBB__MACHINE_SHIFT = 12 };
 
+/* What only those who look at a machine read. */
+typedef struct ebb__machine_past {
+    uint64_t spawned_at;
+    uint32_t faults;  /* handlers that were rolled back; at most UINT32_MAX */
+    uint32_t dropped; /* dead letters that were sent to it; at most UINT32_MAX */
+} ebb__machine_past;
+
 /* ---- pendings, alarms, subscriptions -------------------------------------------------------------------------- */
 
 enum {
@@ -255,8 +263,8 @@ typedef struct ebb__port {
 
 /* ---- the runtime of machines ------------------------------------------------------------------------------------ */
 
-enum { EBB__MACHINE_SLOT = 4 }; /* of ebb__layer */
-enum { EBB__REFUSALS = 8 };     /* refused sends that are kept for the hook in one dispatch */
+enum { EBB__MACHINE_SLOT = 4 };  /* of ebb__layer */
+enum { EBB__REFUSALS_KEPT = 8 }; /* refused sends that are kept for the hook in one dispatch */
 
 typedef struct ebb__refusal {
     ebb_machine to;
@@ -290,7 +298,7 @@ struct ebb_machines {
     uint32_t youngest; /* the machine that was spawned last */
     uint32_t n_machines;
     uint32_t open_ports;
-    uint64_t number; /* of the last message */
+    struct ebb__machine_set *set; /* its place in the ebb_runtime; NULL: that was freed */
     ebb__slab machines;
     ebb__cells cells, mores;
     ebb__slab pendings, alarms, topics, subscriptions, ports;
@@ -302,7 +310,7 @@ struct ebb_machines {
     /* for hooks */
     ebb__cell *dead, **dead_end;       /* dead letters */
     ebb__cell *answers, **answers_end; /* answers to calls from outside */
-    ebb__refusal refusal[EBB__REFUSALS];
+    ebb__refusal refusal[EBB__REFUSALS_KEPT];
     uint32_t refusals;
     bool hooking; /* hooks are being called */
     bool faulted; /* for the hook of the dispatch */
@@ -331,13 +339,45 @@ struct ebb_machines {
     ebb_machines_stats stats;
 };
 
-/* Of one ebb_runtime; it outlives its runtimes of machines, so that ids are not used again. */
-typedef struct ebb__machine_layer {
-    ebb_machines *ms;                        /* NULL: none is open */
+/* A place for a runtime of machines. Its number is the upper bits of the generations of its machines and requests, so
+ * that no two machines or requests of an ebb_runtime have the same id. It outlives its runtimes of machines, so that ids
+ * are not used again. */
+typedef struct ebb__machine_set {
+    struct ebb__machine_layer *layer;
+    ebb_machines *ms;                        /* NULL: free */
     uint32_t generation, request_generation; /* above those of all earlier machines, and requests */
-    uint64_t number;                         /* of the last message */
+    bool used_up;                            /* there are no generations left */
+} ebb__machine_set;
+
+/* Of one ebb_runtime. */
+typedef struct ebb__machine_layer {
+    uint64_t number;         /* of the last message: those of all its machines are in one order */
+    uint32_t n;              /* places that were used */
+    ebb_machines_stats gone; /* the counters of those that were freed */
     ebb_allocator allocator;
+    ebb__machine_set sets[EBB_MACHINES_MAX];
 } ebb__machine_layer;
+
+enum { EBB__SET_SHIFT = 26 };
+_Static_assert(EBB_MACHINES_MAX == 1u << (32 - EBB__SET_SHIFT), "the places that a generation can name");
+
+/* The next generation is that of another place, so its slot is used no more. */
+static inline bool ebb__generation_is_last(uint32_t generation) {
+    return (generation + 1) << (32 - EBB__SET_SHIFT) == 0;
+}
+
+/* ---- registry.c ------------------------------------------------------------------------------------------------- */
+
+/* A place for one more. EBB_ERR_LIMIT, EBB_ERR_NOMEM. */
+ebb_status ebb__machine_set_of(ebb_runtime *rt, ebb__machine_set **out);
+void ebb__machine_set_leave(ebb_machines *ms);
+/* The runtimes of machines whose dispatcher lives, in the order of their places; NULL: the first. Returns NULL after the
+ * last. */
+ebb_machines *ebb__machines_next(const ebb_runtime *rt, const ebb_machines *after);
+/* The sum of all, those that were freed included. */
+void ebb__machines_total(const ebb_runtime *rt, ebb_machines_stats *out);
+/* The one to which the id of a machine or request belongs; NULL: none that lives. */
+ebb_machines *ebb__machines_of(const ebb_runtime *rt, uint64_t id);
 
 /* ---- trace ------------------------------------------------------------------------------------------------------ */
 
@@ -353,6 +393,10 @@ static inline void ebb__machine_note(const ebb_machines *ms, uint8_t type, uint6
 
 static inline ebb__machine *ebb__machine_at(const ebb_machines *ms, uint32_t i) {
     return ebb__slab_at_as(&ms->machines, i, EBB__MACHINE_SHIFT, sizeof(ebb__machine));
+}
+static inline ebb__machine_past *ebb__machine_past_at(const ebb_machines *ms, uint32_t i) {
+    char *rest = ms->machines.base[i >> EBB__MACHINE_SHIFT] + (sizeof(ebb__machine) << EBB__MACHINE_SHIFT);
+    return (ebb__machine_past *)(void *)rest + (i & ((UINT32_C(1) << EBB__MACHINE_SHIFT) - 1));
 }
 /* Its id, also right after it has stopped. */
 uint64_t ebb__machine_id(const ebb_machines *ms, uint32_t i);
@@ -525,9 +569,8 @@ void ebb__subscriptions_end(ebb_machines *ms, ebb__machine *m);
 void ebb__turn(ebb_machines *ms, uint32_t index);
 ebb_status ebb__dispatcher_poll(ebb_cx *cx, void *state);
 void ebb__dispatcher_wake(ebb_machines *ms);
-/* A hook of the layer: a unit of work has closed, for which a drain may wait. */
-void ebb__dispatcher_unit_closed(ebb_runtime *rt);
+/* A unit of work has closed, for which a drain may wait. */
+void ebb__dispatcher_unit_closed(ebb_machines *ms);
 bool ebb__dispatcher_waits_for_units(const ebb_machines *ms);
-void ebb__machines_show(ebb_runtime *rt, void (*write)(void *ctx, const char *text, size_t n), void *ctx);
 
 #endif

@@ -1,4 +1,4 @@
-/* The runtime of machines: one for each ebb_runtime, in a region of its own. */
+/* A runtime of machines: opened in a region of its own, and freed. */
 #include "machine/machine.h"
 
 #include "base/alloc.h"
@@ -7,51 +7,6 @@
 #include <assert.h>
 
 enum { RECORDS_SHIFT = 7, ARENA_CHUNK = 4096 };
-
-/* ---- the layer ---------------------------------------------------------------------------------------------------- */
-
-static void detach(ebb_machines *ms) {
-    ms->cx = NULL;
-    ms->wait.cx = NULL;
-    ebb__ports_gone(ms);
-}
-
-static void runtime_freed(ebb_runtime *rt) {
-    ebb__machine_layer *layer = ebb__layer_record(rt, EBB__MACHINE_SLOT);
-    if (layer->ms != NULL) {
-        detach(layer->ms);
-        ebb__calls_end(layer->ms);
-        layer->ms->rt = NULL;
-    }
-    ebb_allocator a = layer->allocator;
-    ebb__free(&a, layer, sizeof *layer);
-}
-
-/* The dispatcher may be abandoned. */
-static void task_ended(ebb_cx *cx, ebb_status status) {
-    const ebb__machine_layer *layer = ebb__layer_record(ebb__rt_of(cx), EBB__MACHINE_SLOT);
-    (void)status;
-    if (layer->ms != NULL && layer->ms->cx == cx) detach(layer->ms);
-}
-
-static const ebb__layer machine_layer = {.slot = EBB__MACHINE_SLOT,
-                                         .hooks = {.freed = runtime_freed,
-                                                   .task_ended = task_ended,
-                                                   .unit_closed = ebb__dispatcher_unit_closed,
-                                                   .shown = ebb__machines_show}};
-
-static ebb_status layer_of(ebb_runtime *rt, ebb__machine_layer **out) {
-    *out = ebb__layer_record(rt, EBB__MACHINE_SLOT);
-    if (*out != NULL) return (*out)->ms != NULL ? EBB_ERR_BUSY : EBB_OK;
-    const ebb_allocator *a = ebb__rt_allocator(rt);
-    ebb__machine_layer *layer = ebb__alloc(a, sizeof *layer);
-    if (layer == NULL) return EBB_ERR_NOMEM;
-    *layer = (ebb__machine_layer){.generation = 1, .request_generation = 1, .allocator = *a};
-    ebb_status st = ebb__layer_add(rt, &machine_layer, layer);
-    if (st != EBB_OK) ebb__free(a, layer, sizeof *layer);
-    else *out = layer;
-    return st;
-}
 
 void ebb__machine_note_slow(const ebb_machines *ms, uint8_t type, uint64_t task, uint64_t region,
                             uint32_t value, uint64_t other) {
@@ -69,7 +24,8 @@ static void init(ebb_machines *ms, ebb_runtime *rt) {
     ms->answers_end = &ms->answers;
     ms->timer_due = EBB_FOREVER;
     if (ms->opts.max_pending == 0) ms->opts.max_pending = EBB_MACHINE_PENDING;
-    ebb__slab_init(&ms->machines, sizeof(ebb__machine), 0, EBB__MACHINE_SHIFT, ms->opts.max_machines);
+    ebb__slab_init(&ms->machines, sizeof(ebb__machine), sizeof(ebb__machine_past), EBB__MACHINE_SHIFT,
+                   ms->opts.max_machines);
     ebb__slab_init(&ms->pendings, EBB__PENDING_BYTES, sizeof(ebb__pending_more), RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->alarms, sizeof(ebb__alarm), 0, RECORDS_SHIFT, 0);
     ebb__slab_init(&ms->topics, sizeof(ebb__topic), 0, RECORDS_SHIFT, 0);
@@ -104,8 +60,8 @@ static ebb_status begin(ebb_cx *cx, ebb_machines *ms, const char *site) {
 
 static ebb_status open_with(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machines **out, const char *site) {
     ebb_runtime *rt = ebb__rt_of(cx);
-    ebb__machine_layer *layer;
-    ebb_status st = layer_of(rt, &layer);
+    ebb__machine_set *set;
+    ebb_status st = ebb__machine_set_of(rt, &set);
     if (st != EBB_OK) return st;
     ebb_machines *ms = ebb__alloc(ebb__rt_allocator(rt), sizeof *ms);
     if (ms == NULL) return EBB_ERR_NOMEM;
@@ -117,9 +73,9 @@ static ebb_status open_with(ebb_cx *cx, const ebb_machines_opts *opts, ebb_machi
         ebb__free(&ms->allocator, ms, sizeof *ms);
         return st;
     }
-    ms->request_generation = layer->request_generation;
-    ms->number = layer->number;
-    layer->ms = *out = ms;
+    ms->set = set;
+    ms->request_generation = set->request_generation;
+    set->ms = *out = ms;
     return EBB_OK;
 }
 
@@ -174,26 +130,13 @@ static void free_leftovers(ebb_machines *ms) {
     }
 }
 
-/* The next runtime of machines begins with higher generations. */
-static void leave_layer(ebb_machines *ms) {
-    ebb__machine_layer *layer = ebb__layer_record(ms->rt, EBB__MACHINE_SLOT);
-    for (uint32_t i = 1; i < ms->machines.used; i++)
-        if (ebb__machine_at(ms, i)->generation >= layer->generation)
-            layer->generation = ebb__machine_at(ms, i)->generation + 1;
-    for (uint32_t i = 1; i < ms->pendings.used; i++)
-        if (ebb__pending_at(ms, i)->generation >= layer->request_generation)
-            layer->request_generation = ebb__pending_at(ms, i)->generation + 1;
-    layer->number = ms->number;
-    layer->ms = NULL;
-}
-
 ebb_status ebb_machines_free(ebb_machines *ms) {
     if (ms == NULL) return EBB_OK;
     if (ms->cx != NULL) return EBB_ERR_BUSY;
     if (ms->rt != NULL) ebb__calls_end(ms); /* of a dispatcher that was abandoned */
     free_leftovers(ms);
     assert(ms->cells.used == 0);
-    if (ms->rt != NULL) leave_layer(ms);
+    if (ms->rt != NULL) ebb__machine_set_leave(ms);
     ebb_allocator a = ms->allocator;
     ebb__machine_types_free(ms);
     ebb__slab *slabs[] = {&ms->machines, &ms->pendings,      &ms->alarms,

@@ -39,7 +39,7 @@ static void note_put(ebb_machines *ms, uint32_t index, const ebb__machine *m, co
 
 void ebb__mailbox_put(ebb_machines *ms, uint32_t index, ebb__machine *m, ebb__cell *c) {
     assert(m->lifecycle <= EBB_MACHINE_RUNNING);
-    c->number = ++ms->number;
+    c->number = ++ms->set->layer->number;
     ms->queued++;
     if (m->last == NULL) {
         c->next = c;

@@ -50,7 +50,12 @@ static void free_pending(ebb_machines *ms, uint32_t i) {
     if (p->answer != NULL) ebb__cell_free(ms, p->answer);
     ebb__cell_free(ms, p->origin);
     p->flags = 0;
-    ebb__slab_give(&ms->pendings, i);
+    if (EBB__LIKELY(!ebb__generation_is_last(p->generation))) {
+        ebb__slab_give(&ms->pendings, i);
+        return;
+    }
+    if (ms->set != NULL) ms->set->used_up = true;
+    ebb__slab_retire(&ms->pendings, i);
 }
 
 static inline void maybe_free(ebb_machines *ms, uint32_t i) {

@@ -37,6 +37,7 @@ static json_t *problem_json(const ebb__problem *p) {
     ok = ok && json_object_set_new(e, "message", text_json(p->message)) == 0;
     if (p->where[0] != 0) ok = ok && json_object_set_new(e, "where", text_json(p->where)) == 0;
     if (p->expected[0] != 0) ok = ok && json_object_set_new(e, "expected", text_json(p->expected)) == 0;
+    if (p->fault != NULL) ok = ok && json_object_set_new(e, "fault", json_string(p->fault)) == 0;
     if (p->line != 0) ok = ok && json_object_set_new(e, "line", json_integer(p->line)) == 0;
     if (p->line != 0) ok = ok && json_object_set_new(e, "column", json_integer(p->column)) == 0;
     ok = ok && json_object_set(j, "error", e) == 0;
@@ -91,6 +92,11 @@ static const struct failure {
     {EBB_ERR_UNAVAILABLE, 503, "store_unavailable"},
     {EBB_ERR_STORE, 502, "store_refused"},
     {EBB_TIMEOUT, 504, "timeout"},
+    {EBB_ERR_UNKNOWN_MACHINE, 404, "no_such_machine"},
+    {EBB_ERR_NOT_RUNNING, 410, "stopped"},
+    {EBB_ERR_UNHANDLED, 409, "unhandled"},
+    {EBB_ERR_MAILBOX_FULL, 503, "mailbox_full"},
+    {EBB_FAULTED, 500, "faulted"},
 };
 
 ebb_status ebb__answer_failure(ebb__ask *a, ebb_status st, const char *text) {

@@ -94,7 +94,7 @@ static void dashboard_free(ebb__dashboard *d) {
 }
 
 static ebb_status server_ended(ebb_cx *cx, void *dash) {
-    (void)cx;
+    ebb__capture_free(ebb__rt_of(cx), dash);
     dashboard_free(dash);
     return EBB_OK;
 }
@@ -127,7 +127,10 @@ ebb_status ebb_dashboard_mount(ebb_cx *cx, ebb_http_server *s, const ebb_dashboa
     const ebb_allocator *a = ebb__rt_allocator(ebb__rt_of(cx));
     ebb__dashboard *d = ebb__alloc(a, sizeof *d);
     if (d == NULL) return EBB_ERR_NOMEM;
-    *d = (ebb__dashboard){.allocator = a, .server = s};
+    memset(d, 0, sizeof *d); /* it is too large for a fiber's stack */
+    d->allocator = a;
+    d->server = s;
+    d->answered = EBB_PENDING;
     st = take(cx, d, &o);
     if (st == EBB_OK) st = ebb_region_defer(cx, ebb_http_server_region(s), server_ended, d);
     if (st != EBB_OK) {

@@ -6,9 +6,10 @@
 #include <string.h>
 #include <strings.h>
 
+#include "http/http.h"
 #include "serve/serve.h"
 
-enum { HOST_ROOM = 256 };
+enum { HOST_ROOM = 256, WRONG_TOKENS = 20, WRONG_TOKENS_SECOND = 1 };
 
 const char *const ebb__refusal_names[EBB__REFUSALS] = {"host", "origin", "token", "rate"};
 
@@ -33,10 +34,15 @@ static bool host_of(const char *authority, char host[HOST_ROOM]) {
     return true;
 }
 
+bool ebb__host_is_plain(const char *authority) {
+    char host[HOST_ROOM];
+    return host_of(authority, host) && (is_address(host) || strcasecmp(host, "localhost") == 0);
+}
+
 bool ebb__host_is_ours(const ebb__dashboard *d, const char *authority) {
     char host[HOST_ROOM];
+    if (ebb__host_is_plain(authority)) return true;
     if (!host_of(authority, host)) return false;
-    if (is_address(host) || strcasecmp(host, "localhost") == 0) return true;
     for (size_t i = 0; i < d->hosts_n; i++) {
         if (strcasecmp(host, d->hosts[i]) == 0) return true;
     }
@@ -95,11 +101,30 @@ static bool needs_token(const ebb__ask *a) {
     return a->route->access == EBB__CHANGE || (a->route->access == EBB__READ && !a->dash->loopback);
 }
 
+static ebb__bucket *wrong_tokens_of(const ebb__ask *a) {
+    ebb__rate_limits *limits = &a->dash->server->rate_limits;
+    return &a->dash->wrong_tokens[ebb__rate_limit_of(limits, ebb_http_peer(a->x)->ip) - limits->address];
+}
+
+/* An address that has sent many wrong tokens is told nothing of the next one. */
+static bool may_try(ebb__ask *a) {
+    const uint64_t now = ebb_now(a->cx);
+    if (ebb__bucket_left(wrong_tokens_of(a), now, WRONG_TOKENS, WRONG_TOKENS_SECOND) > 0) return true;
+    a->dash->refused[EBB__TOO_OFTEN]++;
+    return ebb__problem_set(
+        a, 429, "too_many_tokens", "header 'authorization'", NULL,
+        "more than %d wrong tokens from this address, and then %d a second: none is compared", WRONG_TOKENS,
+        WRONG_TOKENS_SECOND);
+}
+
 static bool token_is_right(ebb__ask *a) {
     const char *token = NULL;
-    bool sent = bearer_of(ebb_http_header(a->x, "authorization"), &token);
     if (!needs_token(a)) return true;
-    if (a->dash->has_token && sent && is_the_token(a->dash, token)) return true;
+    bool sent = bearer_of(ebb_http_header(a->x, "authorization"), &token) && a->dash->has_token;
+    if (sent && !may_try(a)) return false;
+    if (sent && is_the_token(a->dash, token)) return true;
+    if (sent)
+        (void)ebb__bucket_take(wrong_tokens_of(a), ebb_now(a->cx), WRONG_TOKENS, WRONG_TOKENS_SECOND, 1);
     a->dash->refused[EBB__BAD_TOKEN]++;
     if (!a->dash->has_token)
         return ebb__problem_set(a, 403, "read_only", NULL, NULL,

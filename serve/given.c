@@ -198,7 +198,7 @@ bool ebb__given_query(ebb__ask *a) {
 
 /* ---- the body ---------------------------------------------------------------------------------------------------- */
 
-static const char *type_of(const json_t *j) {
+const char *ebb__json_type(const json_t *j) {
     static const char *const names[] = {[JSON_OBJECT] = "an object",
                                         [JSON_ARRAY] = "an array",
                                         [JSON_STRING] = "a string",
@@ -210,45 +210,89 @@ static const char *type_of(const json_t *j) {
     return names[json_typeof(j)];
 }
 
-static bool take_json(ebb__ask *a, ebb__given *g, const json_t *j) {
-    char *text = json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY);
-    size_t n = text != NULL ? strlen(text) : 0;
-    char *copy = text != NULL ? keep(a, text, n) : NULL;
-    free(text);
-    if (copy == NULL) return ebb__problem_set(a, 503, "no_memory", NULL, NULL, "no memory for the request");
-    g->json = (ebb_blob){copy, n};
-    return true;
+/* A value that is passed on is kept as it was sent: the JSON library would write 0.1 as 0.10000000000000001. These read
+ * what the library has found to be valid, and so end before the 0 behind it. */
+static const char *skip_space(const char *at) {
+    return at + strspn(at, " \t\r\n");
 }
 
-static bool take_member(ebb__ask *a, const char *name, const json_t *j) {
+static const char *string_end(const char *at) {
+    for (at++; *at != '"'; at++) at += *at == '\\';
+    return at + 1;
+}
+
+static const char *value_end(const char *at) {
+    size_t depth = 0;
+    do {
+        const char c = *at;
+        if (c == '"') at = string_end(at);
+        else if (c == '[' || c == '{') depth++, at++;
+        else if (c == ']' || c == '}') depth--, at++;
+        else if (depth > 0) at++;
+        else at += strcspn(at, " \t\r\n,]}");
+    } while (depth > 0);
+    return at;
+}
+
+/* The value of a member of the object `at`. NULL: none of them has its name written without escapes. */
+static ebb_blob member_of(const char *at, const char *name) {
+    const size_t n = strlen(name);
+    at = skip_space(at);
+    while (*at != '}' && *at != 0) {
+        const char *key = skip_space(at + 1), *end, *value;
+        if (*key != '"') break; /* an empty object */
+        end = string_end(key);
+        value = skip_space(skip_space(end) + 1);
+        at = value_end(value);
+        if ((size_t)(end - key) == n + 2 && memcmp(key + 1, name, n) == 0)
+            return (ebb_blob){value, (size_t)(at - value)};
+        at = skip_space(at);
+    }
+    return (ebb_blob){NULL, 0};
+}
+
+static bool take_json(ebb__ask *a, ebb__given *g, const char *body, const char *name, const json_t *j) {
+    ebb_blob value = member_of(body, name);
+    char *text = value.at == NULL ? json_dumps(j, JSON_COMPACT | JSON_ENCODE_ANY) : NULL;
+    if (text != NULL) value = ebb_blob_text(text);
+    g->json = (ebb_blob){value.at != NULL ? keep(a, value.at, value.n) : NULL, value.n};
+    free(text);
+    return g->json.at != NULL ||
+           ebb__problem_set(a, 503, "no_memory", NULL, NULL, "no memory for the request");
+}
+
+static bool take_member(ebb__ask *a, const char *body, const char *name, const json_t *j) {
     ebb__given *g = NULL;
     const ebb__rule *r = rule_of(a, name, &g);
     if (r == NULL) return unknown(a, name);
     g->is = true;
     switch (r->type) {
-    case EBB__JSON: return take_json(a, g, j);
-    case EBB__FLAG: g->flag = json_is_true(j); return json_is_boolean(j) || bad_value(a, r, type_of(j));
+    case EBB__JSON: return take_json(a, g, body, name, j);
+    case EBB__FLAG:
+        g->flag = json_is_true(j);
+        return json_is_boolean(j) || bad_value(a, r, ebb__json_type(j));
     case EBB__NUMBER:
-        if (!json_is_integer(j)) return bad_value(a, r, type_of(j));
+        if (!json_is_integer(j)) return bad_value(a, r, ebb__json_type(j));
         if (json_integer_value(j) < 0) return bad_value(a, r, "less than 0");
         return take_number(a, r, g, (uint64_t)json_integer_value(j));
     case EBB__STATES:
-        return json_is_string(j) ? take_states(a, r, g, json_string_value(j)) : bad_value(a, r, type_of(j));
+        return json_is_string(j) ? take_states(a, r, g, json_string_value(j))
+                                 : bad_value(a, r, ebb__json_type(j));
     case EBB__TEXT:
-        if (!json_is_string(j)) return bad_value(a, r, type_of(j));
+        if (!json_is_string(j)) return bad_value(a, r, ebb__json_type(j));
         return take_text(a, r, g, json_string_value(j), json_string_length(j));
     }
     return false;
 }
 
-static bool take_object(ebb__ask *a, json_t *object) {
+static bool take_object(ebb__ask *a, const char *body, json_t *object) {
     const char *name;
     json_t *j;
     if (!json_is_object(object))
         return ebb__problem_set(a, 400, "malformed_body", "body", "a JSON object", "the body is %s",
-                                type_of(object));
+                                ebb__json_type(object));
     json_object_foreach(object, name, j) {
-        if (!take_member(a, name, j)) return false;
+        if (!take_member(a, body, name, j)) return false;
     }
     return all_required(a);
 }
@@ -262,7 +306,7 @@ bool ebb__given_body(ebb__ask *a, const char *at, size_t n) {
                                 "the body is nested deeper than %d levels", EBB__JSON_DEPTH);
     json_t *j = json_loadb(at, n, JSON_DECODE_ANY | JSON_REJECT_DUPLICATES | JSON_ALLOW_NUL, &error);
     if (j != NULL) {
-        bool valid = take_object(a, j);
+        bool valid = take_object(a, at, j);
         json_decref(j);
         return valid;
     }

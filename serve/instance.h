@@ -6,11 +6,9 @@
 
 /* The id in the path. False: answered already, with *st: there is no store. */
 bool ebb__instance_take(ebb__ask *a, const char **id, ebb_status *st);
-/* Keeps what the call that has just returned f says of its failure. Returns f. */
-ebb_future *ebb__instance_asked(ebb__ask *a, ebb_future *f);
-/* Answers with the failure of what was asked last. */
+/* Answers with the failure that an await has just returned. */
 ebb_status ebb__instance_failure(ebb__ask *a, ebb_status st);
-/* Waits for what the store was asked just now, for a while. */
+/* Waits for what the store is asked, for a while. */
 ebb_status ebb__instance_await(ebb__ask *a, ebb_future *f, ebb_value *v);
 /* Takes from the request what a filter has. */
 void ebb__instance_filter(const ebb__ask *a, ebb_instance_filter *f);

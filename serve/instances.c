@@ -6,7 +6,7 @@
 #include "durable/info_json.h"
 #include "serve/instance.h"
 
-enum { PAGE = 50, TURNS = 100, CUSTOM_MOST = 4096 };
+enum { PAGE = 50, TURNS = 100, CUSTOM_MOST = 4096, HISTORY_BYTES = 4 << 20 };
 
 /* ---- shared with the changes ------------------------------------------------------------------------------------- */
 
@@ -19,28 +19,19 @@ bool ebb__instance_take(ebb__ask *a, const char **id, ebb_status *st) {
     return false;
 }
 
-/* The text of a failure is the thread's. During a wait another fiber may set it, for another client; and it is an old
- * one after a failure that says nothing. What is not valid is refused with a text, by the call itself. */
-ebb_future *ebb__instance_asked(ebb__ask *a, ebb_future *f) {
-    a->failure = NULL;
-    if (ebb_future_status_of(f) != EBB_ERR_INVALID) return f;
-    const char *text = ebb_durable_error();
-    char *copy = ebb_http_alloc(a->x, strlen(text) + 1);
-    if (copy != NULL) a->failure = strcpy(copy, text);
-    return f;
-}
-
+/* Right after the await that has failed: the text is that of its future. */
 ebb_status ebb__instance_failure(ebb__ask *a, ebb_status st) {
     char text[sizeof a->problem.message];
     const ebb__given *given = ebb__given_of(a, "id");
     const char *id = given != NULL && given->is ? given->text : ebb_http_param(a->x, "id");
-    if (a->failure != NULL || id == NULL) return ebb__answer_failure(a, st, a->failure);
+    const char *why = ebb_durable_error();
+    if (*why != 0 || id == NULL) return ebb__answer_failure(a, st, why);
     (void)snprintf(text, sizeof text, "%.*s: %s", EBB_DURABLE_ID, id, ebb_status_text(st));
     return ebb__answer_failure(a, st, text);
 }
 
 ebb_status ebb__instance_await(ebb__ask *a, ebb_future *f, ebb_value *v) {
-    return ebb_await(a->cx, ebb_within(a->cx, ebb__instance_asked(a, f), EBB__STORE_PATIENCE), v);
+    return ebb_await(a->cx, ebb_within(a->cx, f, EBB__STORE_PATIENCE), v);
 }
 
 /* The filter's texts are the exchange's. */
@@ -93,8 +84,7 @@ static ebb_future *ask_page(ebb__ask *a, ebb_instance_filter *f) {
     const ebb__given *most = ebb__given_of(a, "most");
     ebb__instance_filter(a, f);
     f->most = most->is ? (uint32_t)most->number : PAGE;
-    ebb_future *page = ebb__instance_asked(a, ebb_instance_list(a->cx, a->dash->store, f));
-    return ebb_within(a->cx, page, EBB__STORE_PATIENCE);
+    return ebb_within(a->cx, ebb_instance_list(a->cx, a->dash->store, f), EBB__STORE_PATIENCE);
 }
 
 ebb_future *ebb__instance_page(ebb__ask *a) {
@@ -150,15 +140,18 @@ ebb_status ebb__serve_instance(ebb__ask *a) {
 
 /* ---- history ----------------------------------------------------------------------------------------------------- */
 
+/* A page that is full of turns, or of bytes, has a next one; that may be empty. */
 static json_t *history_of(const ebb_history_event *at, size_t n, uint32_t most) {
     json_t *all = json_array(), *j = json_object();
     bool ok = all != NULL && j != NULL;
-    uint64_t turns = 0;
+    uint64_t turns = 0, bytes = 0;
     for (size_t i = 0; i < n && ok; i++) {
         turns += i == 0 || at[i].turn != at[i - 1].turn;
+        bytes += strlen(at[i].json);
         ok = json_array_append_new(all, ebb__history_event_json(&at[i])) == 0;
     }
-    json_t *next = turns == most ? json_integer((json_int_t)at[n - 1].turn) : json_null();
+    json_t *next =
+        turns == most || bytes > HISTORY_BYTES ? json_integer((json_int_t)at[n - 1].turn) : json_null();
     ok = (json_object_set_new(j, "next", next) == 0) && ok && json_object_set(j, "events", all) == 0;
     json_decref(all);
     if (!ok) json_decref(j);
@@ -170,7 +163,8 @@ ebb_status ebb__serve_history(ebb__ask *a) {
                      *most = ebb__given_of(a, "most");
     const ebb_history_opts opts = {.execution = execution->number,
                                    .after = after->number,
-                                   .most = most->is ? (uint32_t)most->number : TURNS};
+                                   .most = most->is ? (uint32_t)most->number : TURNS,
+                                   .bytes = HISTORY_BYTES};
     const char *id;
     ebb_value v;
     ebb_status st;

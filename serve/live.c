@@ -14,7 +14,8 @@
 #include "serve/live.h"
 #include "workflow/workflow.h"
 
-enum { EXPLAIN_MOST = 65536 }; /* bytes: a line for each task may be a million */
+enum { EXPLAIN_MOST = 65536, LINES = 50 }; /* bytes: a line for each task may be a million */
+#define READY EBB_SECOND
 
 /* ---- answers that are written as text ------------------------------------------------------------------------------ */
 
@@ -36,26 +37,34 @@ ebb_status ebb__serve_health(ebb__ask *a) {
     return ebb__answer(a, 200, json_pack("{s:s,s:s}", "status", "ok", "version", ebb_version()));
 }
 
-static bool is_stopping(ebb__ask *a) {
+bool ebb__service_stops(const ebb__ask *a) {
     ebb_workflow_report report;
     ebb_workflow wf = ebb_workflow_of(a->cx);
-    if (ebb_stopping(a->cx)) return true;
     return wf.id != 0 && ebb_workflow_report_of(a->cx, wf, &report) == EBB_OK &&
            report.state != EBB_WORKFLOW_IDLE;
 }
 
+/* At most once in READY. Who comes while it is asked gets the answer before, if there is one. */
 static ebb_status ask_store(ebb__ask *a) {
     const ebb_instance_filter filter = {.most = 1};
+    ebb__dashboard *d = a->dash;
     ebb_value v;
-    if (a->dash->store == NULL) return EBB_OK;
+    if (d->store == NULL) return EBB_OK;
+    if (d->answered != EBB_PENDING && ebb_now(a->cx) - d->asked < READY) return d->answered;
+    d->asked = ebb_now(a->cx);
     ebb_status st = ebb_await(
         a->cx, ebb_within(a->cx, ebb_instance_list(a->cx, a->dash->store, &filter), 2 * EBB_SECOND), &v);
     if (st == EBB_OK) ebb_value_discard(a->cx, v);
+    if (st != EBB_CANCELLED) d->answered = st;
     return st;
 }
 
+static bool is_stopping(const ebb__ask *a) {
+    return ebb_stopping(a->cx) || ebb__service_stops(a);
+}
+
 ebb_status ebb__serve_ready(ebb__ask *a) {
-    ebb_status st = ask_store(a);
+    ebb_status st = is_stopping(a) ? EBB_OK : ask_store(a);
     if (st == EBB_CANCELLED) return st;
     if (is_stopping(a)) return ebb__answer_refusal(a, 503, "stopping", "the service is stopping");
     if (st != EBB_OK) return ebb__answer_refusal(a, 503, "store_unavailable", "the store does not answer");
@@ -64,11 +73,47 @@ ebb_status ebb__serve_ready(ebb__ask *a) {
 
 /* ---- the tree ---------------------------------------------------------------------------------------------------- */
 
-void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
+static void begin(const ebb__ask *a, ebb__inspect_text *t) {
     *t = text_of(a);
     ebb__inspect_say(t, "{\"ebb_inspect\":1,\"pid\":%ld,\"version\":", (long)getpid());
     ebb__inspect_string(t, ebb_version());
     ebb__inspect_say(t, ",\"loops\":[");
+}
+
+static void say_http(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_http_server_stats s;
+    ebb_http_server_stats_of(a->dash->server, &s);
+    ebb__inspect_say(t,
+                     ",\"http\":{\"connections\":%" PRIu32 ",\"exchanges\":%" PRIu32 ",\"requests\":%" PRIu64
+                     ",\"answered_5xx\":%" PRIu64 ",\"times\":",
+                     s.connections, s.exchanges, s.requests, s.answered[5]);
+    ebb__inspect_times(t, s.latency);
+    ebb__inspect_say(t, "}");
+}
+
+static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_worker_stats s;
+    if (!ebb__worker_stats(a, &s)) return;
+    ebb__inspect_say(t,
+                     ",\"worker\":{\"turns\":%" PRIu64 ",\"completed\":%" PRIu64 ",\"failed\":%" PRIu64
+                     ",\"cancelled\":%" PRIu64 ",\"hot\":%" PRIu32 ",\"running\":%" PRIu32
+                     ",\"cancel_times\":",
+                     s.turns, s.completed, s.failed, s.cancelled, s.hot, s.running);
+    ebb__inspect_times(t, s.cancel_latency);
+    ebb__inspect_say(t, "}");
+}
+
+void ebb__live_numbers(const ebb__ask *a, ebb__inspect_text *t) {
+    begin(a, t);
+    ebb__inspect_say(t, "{");
+    ebb__inspect_numbers(t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
+    say_http(t, a);
+    say_worker(t, a);
+    ebb__inspect_say(t, "}]}");
+}
+
+void ebb__live_say(const ebb__ask *a, ebb__inspect_text *t) {
+    begin(a, t);
     ebb__inspect_loop(t, a->cx, ebb_workflow_of(a->cx), ebb_service_loop(a->cx));
     ebb__inspect_say(t, "]}");
 }
@@ -95,8 +140,7 @@ static bool id_of(const char *text, uint64_t *out) {
     return true;
 }
 
-/* False: answered already, with *st. */
-static bool take_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st) {
+bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st) {
     const char *text = ebb_http_param(a->x, name);
     if (text != NULL && id_of(text, id)) return true;
     (void)ebb__problem_set(a, 400, "bad_value", name, "three numbers, as 1.5.2", "'%.60s' is no id",
@@ -151,7 +195,7 @@ ebb_status ebb__serve_region_cancel(ebb__ask *a) {
     ebb__region *r;
     ebb_region region;
     ebb_status st;
-    if (!take_id(a, "region", &region.id, &st)) return st;
+    if (!ebb__ask_id(a, "region", &region.id, &st)) return st;
     st = ebb__region_get(ebb__rt_of(a->cx), region, &r);
     if (st == EBB_OK && ebb__region_state(r) == EBB_REGION_CLOSED) st = EBB_ERR_STALE;
     if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
@@ -209,7 +253,7 @@ ebb_status ebb__serve_workflow(ebb__ask *a) {
     ebb_workflow id;
     ebb__wf *wf = NULL;
     ebb_status st;
-    if (!take_id(a, "workflow", &id.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &id.id, &st)) return st;
     st = ebb__wf_find(a->cx, id, &wf);
     if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
     ebb__inspect_say(&t, "{\"workflow\":");
@@ -217,6 +261,40 @@ ebb_status ebb__serve_workflow(ebb__ask *a) {
     ebb__inspect_say(&t, ",\"explain\":[");
     (void)ebb_workflow_explain(a->cx, id, write_lines, &l);
     ebb__inspect_say(&t, "],\"explain_cut\":%s}", l.cut ? "true" : "false");
+    return answer_text(a, &t);
+}
+
+/* A line of the log is a JSON object. */
+static void write_line(void *ctx, const char *line, size_t n) {
+    ebb__inspect_text *t = ctx;
+    ebb__inspect_say(t, t->n > 0 && t->at[t->n - 1] == '[' ? "" : ",");
+    ebb__inspect_add(t, line, n);
+}
+
+/* The lines of its audit log, from the first or from a `next` on. */
+ebb_status ebb__serve_workflow_audit(ebb__ask *a) {
+    const ebb__given *after = ebb__given_of(a, "after"), *most = ebb__given_of(a, "most");
+    ebb__inspect_text t = text_of(a);
+    ebb_workflow id;
+    ebb__wf *wf = NULL;
+    ebb_status st;
+    if (!ebb__ask_id(a, "workflow", &id.id, &st)) return st;
+    st = ebb__wf_find(a->cx, id, &wf);
+    if (st != EBB_OK) return ebb__answer_failure(a, st, NULL);
+    if (wf->audit == NULL || wf->audit->fd < 0)
+        return ebb__answer_refusal(a, 404, "no_log", "the workflow has no audit log in a file");
+    ebb__audit_page page = {.number = wf->number,
+                            .at = after->is ? after->number : wf->log_at,
+                            .most = most->is ? (uint32_t)most->number : LINES,
+                            .line = write_line,
+                            .ctx = &t};
+    ebb__inspect_say(&t, "{\"lines\":[");
+    st = ebb__audit_lines(wf->audit, &page);
+    if (st != EBB_OK) ebb__inspect_text_free(&t);
+    if (st != EBB_OK)
+        return ebb__answer_failure(a, st, st == EBB_ERR_INVALID ? "'after' is no 'next' of this log" : NULL);
+    if (page.end) ebb__inspect_say(&t, "],\"next\":null}");
+    else ebb__inspect_say(&t, "],\"next\":%" PRIu64 "}", page.at);
     return answer_text(a, &t);
 }
 
@@ -229,7 +307,7 @@ static ebb_status answer_verb(ebb__ask *a, ebb_workflow wf, ebb_status st) {
 ebb_status ebb__serve_workflow_request(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     const char *message = given_text(a, "message", "requested by the operator");
     return answer_verb(a, wf, ebb_workflow_request(a->cx, wf, EBB_CANCEL_USER, message));
 }
@@ -237,13 +315,13 @@ ebb_status ebb__serve_workflow_request(ebb__ask *a) {
 ebb_status ebb__serve_workflow_extend(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     return answer_verb(a, wf, ebb_workflow_extend(a->cx, wf, ebb__given_of(a, "ms")->number * EBB_MS));
 }
 
 ebb_status ebb__serve_workflow_force(ebb__ask *a) {
     ebb_workflow wf;
     ebb_status st;
-    if (!take_id(a, "workflow", &wf.id, &st)) return st;
+    if (!ebb__ask_id(a, "workflow", &wf.id, &st)) return st;
     return answer_verb(a, wf, ebb_workflow_force(a->cx, wf, given_text(a, "message", NULL)));
 }

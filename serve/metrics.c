@@ -4,6 +4,7 @@
 #include <stdio.h>
 
 #include "kernel/layer.h"
+#include "machine/machine.h"
 #include "serve/serve.h"
 #include "workflow/inspect.h"
 #include "workflow/workflow.h"
@@ -79,6 +80,7 @@ static const row http_rows[] = {
     COUNTER("ebb_http_evicted_total", "Stalled requests that were ended for others.", U64, AT(evicted)),
     COUNTER("ebb_http_received_bytes_total", "Bytes received.", U64, AT(bytes_in)),
     COUNTER("ebb_http_sent_bytes_total", "Bytes sent.", U64, AT(bytes_out)),
+    COUNTER("ebb_http_bad_traces_total", "Requests whose traceparent was not valid.", U64, AT(bad_traces)),
 };
 #undef AT
 
@@ -105,6 +107,22 @@ static const row worker_rows[] = {
     GAUGE("ebb_worker_hot_instances", "Instances on their fiber.", U32, AT(hot)),
     GAUGE("ebb_worker_hot_bytes", "Memory of the instances on their fiber.", U64, AT(hot_bytes)),
     GAUGE("ebb_worker_running_activities", "Activities that run.", U32, AT(running)),
+};
+#undef AT
+
+#define AT(field) offsetof(ebb_machines_stats, field)
+static const row machine_rows[] = {
+    GAUGE("ebb_machines", "Machines that have not stopped.", U32, AT(machines)),
+    GAUGE("ebb_machine_queued", "Messages in the mailboxes of machines.", U32, AT(queued)),
+    GAUGE("ebb_machine_pending", "Requests to machines that have not ended.", U32, AT(pending)),
+    COUNTER("ebb_machine_dispatches_total", "Messages that machines took from their mailboxes.", U64,
+            AT(dispatched)),
+    COUNTER("ebb_machine_rolled_back_total", "Handlers of machines that were rolled back.", U64,
+            AT(rolled_back)),
+    COUNTER("ebb_machine_faults_total", "Machines that ended by a fault.", U64, AT(faults)),
+    COUNTER("ebb_machine_dead_letters_total", "Messages that no machine handled.", U64, AT(dead)),
+    COUNTER("ebb_machine_mailbox_full_total", "Messages and requests refused by a full mailbox.", U64,
+            AT(full)),
 };
 #undef AT
 
@@ -151,14 +169,18 @@ static void say_workflows(ebb__inspect_text *t, const ebb_runtime *rt) {
     }
 }
 
-static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+bool ebb__worker_stats(const ebb__ask *a, ebb_worker_stats *out) {
     ebb_region_state state;
-    ebb_worker_stats stats;
-    if (a->dash->worker == NULL) return;
+    if (a->dash->worker == NULL) return false;
     ebb_status st = ebb_region_state_of(a->cx, a->dash->worker_region, &state);
-    if (st != EBB_OK || state == EBB_REGION_CLOSED) return; /* it is freed */
-    ebb_worker_stats_of(a->dash->worker, &stats);
-    SAY_ROWS(t, worker_rows, &stats);
+    if (st != EBB_OK || state == EBB_REGION_CLOSED) return false; /* it is freed */
+    ebb_worker_stats_of(a->dash->worker, out);
+    return true;
+}
+
+static void say_worker(ebb__inspect_text *t, const ebb__ask *a) {
+    ebb_worker_stats stats;
+    if (ebb__worker_stats(a, &stats)) SAY_ROWS(t, worker_rows, &stats);
 }
 
 static void say_dashboard(ebb__inspect_text *t, const ebb__ask *a) {
@@ -188,6 +210,7 @@ static void say_all(ebb__inspect_text *t, const ebb__ask *a) {
     ebb_fiber_stats fibers;
     ebb_heap_stats heap;
     ebb_http_server_stats server;
+    ebb_machines_stats machines;
     ebb_runtime_stats_of(rt, &runtime);
     ebb_fiber_stats_of(rt, &fibers);
     ebb_heap_stats_of(rt, &heap);
@@ -199,6 +222,8 @@ static void say_all(ebb__inspect_text *t, const ebb__ask *a) {
     say_workflows(t, rt);
     SAY_ROWS(t, http_rows, &server);
     say_worker(t, a);
+    ebb__machines_total(rt, &machines);
+    SAY_ROWS(t, machine_rows, &machines);
 }
 
 ebb_status ebb__serve_metrics(ebb__ask *a) {
@@ -227,7 +252,7 @@ ebb_status ebb__serve_http(ebb__ask *a) {
         {"answered_3xx", s.answered[3]},  {"answered_4xx", s.answered[4]}, {"answered_5xx", s.answered[5]},
         {"unanswered", s.answered[0]},    {"cancelled", s.cancelled},      {"refused", s.refused},
         {"rate_limited", s.rate_limited}, {"timed_out", s.timed_out},      {"evicted", s.evicted},
-        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out}};
+        {"bytes_in", s.bytes_in},         {"bytes_out", s.bytes_out},      {"bad_traces", s.bad_traces}};
     for (size_t i = 0; i < sizeof counters / sizeof *counters && ok; i++) {
         ok = json_object_set_new(j, counters[i].name, json_integer((json_int_t)counters[i].value)) == 0;
     }

@@ -5,6 +5,10 @@ enum { MESSAGE = EBB_MESSAGE_MAX, PAGE = 200, TURNS = 1000 };
 
 static const ebb__rule message[] = {{"message", EBB__TEXT, false, 0, MESSAGE}};
 static const ebb__rule reason[] = {{"reason", EBB__TEXT, false, 0, 1024}};
+static const ebb__rule audit[] = {
+    {"after", EBB__NUMBER, false, 0, INT64_MAX},
+    {"most", EBB__NUMBER, false, 1, PAGE},
+};
 static const ebb__rule extend[] = {{"ms", EBB__NUMBER, true, 1, 86400000}};
 
 /* Of instances. */
@@ -55,6 +59,22 @@ static const ebb__rule cancel_all[] = {
     {"reason", EBB__TEXT, false, 0, 1024},
     {"dry_run", EBB__FLAG, false, 0, 0},
 };
+static const ebb__rule machines[] = {
+    {"program", EBB__TEXT, false, 1, 255}, {"type", EBB__TEXT, false, 1, 255},
+    {"state", EBB__TEXT, false, 1, 255},   {"after", EBB__TEXT, false, 3, 32},
+    {"most", EBB__NUMBER, false, 1, PAGE},
+};
+static const ebb__rule machine_type[] = {{"program", EBB__TEXT, false, 1, 255}};
+static const ebb__rule program_message[] = {
+    {"machine", EBB__TEXT, false, 5, 32},
+    {"fields", EBB__JSON, false, 0, 0},
+    {"within_ms", EBB__NUMBER, false, 1, 30000},
+};
+
+static const ebb__rule capture[] = {
+    {"seconds", EBB__NUMBER, false, 1, EBB__CAPTURE_SECONDS},
+    {"events", EBB__NUMBER, false, 1000, EBB__CAPTURE_EVENTS},
+};
 
 #define TAKES(rules) (rules), sizeof(rules) / sizeof *(rules)
 #define NOTHING      NULL, 0
@@ -70,6 +90,8 @@ static const ebb__route routes[] = {
     {"GET", "/api/v1/http", EBB__READ, EBB__COST_ONE, ebb__serve_http, NOTHING},
     {"GET", "/api/v1/workflows", EBB__READ, EBB__COST_MANY, ebb__serve_workflows, NOTHING},
     {"GET", "/api/v1/workflows/:workflow", EBB__READ, EBB__COST_TREE, ebb__serve_workflow, NOTHING},
+    {"GET", "/api/v1/workflows/:workflow/audit", EBB__READ, EBB__COST_MANY, ebb__serve_workflow_audit,
+     TAKES(audit)},
     {"POST", "/api/v1/workflows/:workflow/request", EBB__CHANGE, EBB__COST_ONE, ebb__serve_workflow_request,
      TAKES(message)},
     {"POST", "/api/v1/workflows/:workflow/extend", EBB__CHANGE, EBB__COST_ONE, ebb__serve_workflow_extend,
@@ -78,6 +100,9 @@ static const ebb__route routes[] = {
      TAKES(message)},
     {"POST", "/api/v1/regions/:region/cancel", EBB__CHANGE, EBB__COST_ONE, ebb__serve_region_cancel,
      TAKES(message)},
+    {"POST", "/api/v1/trace/start", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace_start, TAKES(capture)},
+    {"POST", "/api/v1/trace/stop", EBB__CHANGE, EBB__COST_ONE, ebb__serve_trace_stop, NOTHING},
+    {"GET", "/api/v1/trace", EBB__CHANGE, EBB__COST_MANY, ebb__serve_trace, NOTHING},
     {"GET", "/api/v1/instances", EBB__READ, EBB__COST_MANY, ebb__serve_instances, TAKES(list)},
     {"POST", "/api/v1/instances", EBB__CHANGE, EBB__COST_ONE, ebb__serve_start, TAKES(start)},
     {"GET", "/api/v1/instances/:id", EBB__READ, EBB__COST_ONE, ebb__serve_instance, NOTHING},
@@ -91,6 +116,14 @@ static const ebb__route routes[] = {
      TAKES(reason)},
     {"POST", "/api/v1/instances/:id/resume", EBB__CHANGE, EBB__COST_ONE, ebb__serve_resume, NOTHING},
     {"POST", "/api/v1/instances/:id/reset", EBB__CHANGE, EBB__COST_ONE, ebb__serve_reset, TAKES(reset)},
+    {"GET", "/api/v1/machines", EBB__READ, EBB__COST_MANY, ebb__serve_machines, TAKES(machines)},
+    {"GET", "/api/v1/machines/types/:type", EBB__READ, EBB__COST_MANY, ebb__serve_machine_type,
+     TAKES(machine_type)},
+    {"GET", "/api/v1/machines/:machine", EBB__READ, EBB__COST_MANY, ebb__serve_machine, NOTHING},
+    {"POST", "/api/v1/machines/:machine/stop", EBB__CHANGE, EBB__COST_ONE, ebb__serve_machine_stop, NOTHING},
+    {"GET", "/api/v1/programs", EBB__READ, EBB__COST_MANY, ebb__serve_programs, NOTHING},
+    {"POST", "/api/v1/programs/:program/:message", EBB__CHANGE, EBB__COST_ONE, ebb__serve_program_message,
+     TAKES(program_message)},
     {"POST", "/api/v1/cancel", EBB__CHANGE, EBB__COST_MANY, ebb__serve_cancel_all, TAKES(cancel_all)},
 };
 _Static_assert(sizeof routes / sizeof *routes <= EBB__ROUTES_MOST, "bindings of a dashboard");

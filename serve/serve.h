@@ -10,8 +10,12 @@
  * page.c        the page and its files, from memory (assets.h)
  * live.c        the tree, drains, counters, health
  * metrics.c     the counters as Prometheus reads them
- * events.c      the tree and the instances as server-sent events
+ * events.c      numbers, tree and instances as server-sent events
+ *   tree.c        what one reader has to be told of the tree
+ * trace.c       captures of the trace
  * instances.c, instance_change.c   durable instances: reads, changes
+ * machines.c, machine_types.c      the machines of the runtime, and the states of their types
+ * programs.c, program_value.c      programs of typestate machines: what their hosts may ask of them, as JSON
  *
  * No JSON value of jansson lives across an await: a handler that is forced would leak it. What a request gives is copied
  * into the memory of its exchange. */
@@ -87,6 +91,19 @@ typedef struct ebb__binding {
     const ebb__route *route;
 } ebb__binding;
 
+/* The trace of the loop, on demand: trace.c. `bytes` has room for all events that may come, from the start on. */
+typedef struct ebb__capture {
+    bool running, full; /* full: it ended before its time, or was about to */
+    uint32_t readers;   /* that are being sent `bytes` */
+    uint64_t number;    /* rises with each start and stop: a fiber that is late knows it by that */
+    ebb_task sleeper;   /* ends it; id 0: none */
+    uint64_t span;      /* how long it lasts at most */
+    uint8_t *bytes;     /* of the last one; NULL: none */
+    size_t n, room;
+    uint64_t events;
+} ebb__capture;
+enum { EBB__CAPTURE_EVENTS = 500000, EBB__CAPTURE_SECONDS = 600 };
+
 /* It lives until the region of the server runs its finalizers; no request does by then. */
 struct ebb__dashboard {
     const ebb_allocator *allocator;
@@ -102,7 +119,11 @@ struct ebb__dashboard {
     uint32_t reads_second, changes_second;
     ebb__bucket
         buckets[EBB__CHANGE + 1]; /* by access: who may ask without a token takes nothing of the others */
+    ebb__bucket wrong_tokens[EBB__RATE_LIMIT_SLOTS]; /* by peer address, as the server's rate limits */
     uint64_t requests, refused[EBB__REFUSALS];
+    uint64_t asked;      /* when /readyz last asked the store; 0: never */
+    ebb_status answered; /* what the store said; EBB_PENDING: nothing yet */
+    ebb__capture capture;
     uint32_t streams; /* of events, now */
     uint64_t shed;    /* streams that were ended because their reader was too slow */
     ebb__binding bindings[EBB__ROUTES_MOST];
@@ -134,6 +155,7 @@ typedef struct ebb__problem {
     char message[400];
     char where[80];     /* "/input", "query parameter 'most'"; "": nowhere in particular */
     char expected[200]; /* "a number from 1 to 200"; "": nothing in particular */
+    const char *fault;  /* of a machine that has faulted, its code: "DIVIDE"; else NULL */
     int line, column;   /* of a body that is not JSON; 0: none */
 } ebb__problem;
 
@@ -144,7 +166,6 @@ struct ebb__ask {
     const ebb__route *route;
     ebb__given given[EBB__RULES]; /* by the rules of the route */
     ebb__problem problem;
-    const char *failure; /* why the store was not asked; NULL: it was, or nothing is known */
 };
 
 /* The handler of every route; `arg` is its binding. */
@@ -157,7 +178,9 @@ __attribute__((format(printf, 6, 7))) bool ebb__problem_set(ebb__ask *a, int sta
 
 /* Whether the request may be answered; else there is a problem. */
 bool ebb__gate(ebb__ask *a);
-/* Whether a host, with or without a port, is one of this server. */
+/* Whether a host, with or without a port, is an address or localhost: no name that somebody has pointed here. */
+bool ebb__host_is_plain(const char *authority);
+/* Whether it is one of this server. */
 bool ebb__host_is_ours(const ebb__dashboard *d, const char *authority);
 
 /* Reads what the route takes. False: there is a problem. */
@@ -165,6 +188,10 @@ bool ebb__given_query(ebb__ask *a);
 bool ebb__given_body(ebb__ask *a, const char *at, size_t n);
 /* The value of a rule of the route. */
 const ebb__given *ebb__given_of(const ebb__ask *a, const char *name);
+/* The id in the path, "1.5.2". False: answered already, with *st. */
+bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st);
+/* What a JSON value is, for people: "an object". */
+const char *ebb__json_type(const struct json_t *j);
 /* What a rule takes, for people. */
 const char *ebb__rule_say(const ebb__rule *r, char *out, size_t room);
 
@@ -180,6 +207,9 @@ ebb__answer_refusal(ebb__ask *a, int status, const char *code, const char *forma
 /* Answers with a failure of the API of Ebb. `text` may be NULL or "". EBB_CANCELLED is returned: nobody reads. */
 ebb_status ebb__answer_failure(ebb__ask *a, ebb_status st, const char *text);
 
+/* The counters of the worker. False: there is none, or no more. */
+bool ebb__worker_stats(const ebb__ask *a, ebb_worker_stats *out);
+
 /* ---- handlers --------------------------------------------------------------------------------------------------- */
 
 ebb_status ebb__serve_page(ebb__ask *a);
@@ -193,10 +223,14 @@ ebb_status ebb__serve_events(ebb__ask *a);
 ebb_status ebb__serve_http(ebb__ask *a);
 ebb_status ebb__serve_workflows(ebb__ask *a);
 ebb_status ebb__serve_workflow(ebb__ask *a);
+ebb_status ebb__serve_workflow_audit(ebb__ask *a);
 ebb_status ebb__serve_workflow_request(ebb__ask *a);
 ebb_status ebb__serve_workflow_extend(ebb__ask *a);
 ebb_status ebb__serve_workflow_force(ebb__ask *a);
 ebb_status ebb__serve_region_cancel(ebb__ask *a);
+ebb_status ebb__serve_trace_start(ebb__ask *a);
+ebb_status ebb__serve_trace_stop(ebb__ask *a);
+ebb_status ebb__serve_trace(ebb__ask *a);
 ebb_status ebb__serve_instances(ebb__ask *a);
 ebb_status ebb__serve_instance(ebb__ask *a);
 ebb_status ebb__serve_history(ebb__ask *a);
@@ -208,6 +242,15 @@ ebb_status ebb__serve_terminate(ebb__ask *a);
 ebb_status ebb__serve_resume(ebb__ask *a);
 ebb_status ebb__serve_reset(ebb__ask *a);
 ebb_status ebb__serve_cancel_all(ebb__ask *a);
+ebb_status ebb__serve_machines(ebb__ask *a);
+ebb_status ebb__serve_machine(ebb__ask *a);
+ebb_status ebb__serve_machine_stop(ebb__ask *a);
+ebb_status ebb__serve_machine_type(ebb__ask *a);
+ebb_status ebb__serve_programs(ebb__ask *a);
+ebb_status ebb__serve_program_message(ebb__ask *a);
+
+/* Ends a capture, and frees its memory. */
+void ebb__capture_free(ebb_runtime *rt, ebb__dashboard *d);
 
 /* How long an operation of the store may take before its request is answered 504. */
 #define EBB__STORE_PATIENCE (30 * EBB_SECOND)

@@ -25,6 +25,7 @@ typedef struct ebb__task_entry {
     uint32_t held;  /* obligations that it holds, neither resolved nor leaked */
     int32_t status; /* at its end */
     uint8_t phase, depth;
+    bool adopted : 1; /* it began before the capture: its events are not checked */
     bool keep : 1, closer : 1, apart : 1, forced : 1, faulted : 1, abandoned : 1, runnable : 1, joined : 1;
 } ebb__task_entry;
 
@@ -39,6 +40,7 @@ typedef struct ebb__region_entry {
     uint32_t leaked, abandoned;
     int32_t status; /* the outcome of its own tasks so far; once it is closed, the status it closed with */
     uint8_t state;
+    bool adopted : 1; /* as of a task */
     bool cleanup : 1, unit : 1, stopping : 1, forced : 1, joined : 1;
     bool no_memory : 1, at_limit : 1; /* a refusal for this reason happened in it */
 } ebb__region_entry;
@@ -107,11 +109,18 @@ struct ebb_checker {
     uint64_t root, events, seq, time, turn, batch;
     uint64_t unexplained; /* closed because of a refusal whose event is still to come; 0: none */
     int32_t refusal;      /* the status of that refusal */
+    bool partial;         /* a capture: check_partial.c */
+    bool begun;           /* something has happened */
     uint32_t runnable;    /* tasks that must be polled before the next idle event */
     const ebb_event *at;  /* the event being checked; NULL at the end of the run */
     ebb_status status;    /* keeps the first error */
     ebb_violation violation;
 };
+
+/* Of a capture: an event of what began before it, which no rule is checked for. What the event names and was not known is
+ * adopted. */
+bool ebb__check_skips(ebb_checker *c, const ebb_event *ev);
+bool ebb__check_present(ebb_checker *c, const ebb_event *ev);
 
 /* The rules. Each returns false after a violation, or if there is no memory. */
 bool ebb__check_task_event(ebb_checker *c, const ebb_event *ev);

@@ -48,7 +48,7 @@ bool ebb__check_admits(ebb_checker *c, const region *r, uint64_t asker, const ch
 /* ---- open ---------------------------------------------------------------------------------------------- */
 
 static bool is_live(const void *entry) {
-    return ((const region *)entry)->state != EBB_REGION_CLOSED;
+    return ((const region *)entry)->state != EBB_REGION_CLOSED && !((const region *)entry)->adopted;
 }
 
 static bool admitted(ebb_checker *c, const ebb_event *ev, bool cleanup) {
@@ -106,6 +106,7 @@ static bool parent_has_request(ebb_checker *c, const region *r, const ebb_event 
     if (ev->cancel_kind != EBB_CANCEL_PARENT || r->cleanup) return true;
     const region *parent = ebb__check_region(c, r->parent);
     const ebb__task_entry *owner = ebb__check_task(c, r->owner);
+    if ((parent != NULL && parent->adopted) || (owner != NULL && owner->adopted)) return true;
     uint32_t severity = parent == NULL ? 0 : parent->request.severity;
     if (severity >= ev->severity) return true;
     if (owner != NULL && owner->request.severity >= ev->severity) return true;
@@ -174,7 +175,8 @@ static bool stopping(ebb_checker *c, region *r, const ebb_event *ev) {
     (void)ev;
     if (r->stopping) return ebb__check_fail(c, EBB_ORACLE_PHASE, "region", r->id, "was stopping before");
     const region *parent = ebb__check_region(c, r->parent);
-    if (parent != NULL && (parent->stopping || (r->unit && parent->state != EBB_REGION_OPEN))) {
+    if (parent != NULL &&
+        (parent->adopted || parent->stopping || (r->unit && parent->state != EBB_REGION_OPEN))) {
         r->stopping = true;
         return true;
     }

@@ -75,7 +75,7 @@ static bool region_has_request(ebb_checker *c, const task *t, const ebb_event *e
     if (ev->cancel_kind != EBB_CANCEL_PARENT) return true;
     const ebb__region_entry *r = ebb__check_known_region(c, t->region);
     if (r == NULL) return false;
-    if (r->request.severity >= ev->severity) return true;
+    if (r->adopted || r->request.severity >= ev->severity) return true;
     return ebb__check_fail_names(c, EBB_ORACLE_PARENT_FIRST, "task", t->id,
                                  "severity requested of its region before", ebb__severity_name(ev->severity),
                                  ebb__severity_name(r->request.severity));
@@ -240,7 +240,7 @@ static bool joined(ebb_checker *c, task *t, const ebb_event *ev) {
 /* ---- spawn --------------------------------------------------------------------------------------------- */
 
 static bool is_live(const void *entry) {
-    return ((const task *)entry)->phase != EBB_TASK_COMPLETED;
+    return ((const task *)entry)->phase != EBB_TASK_COMPLETED && !((const task *)entry)->adopted;
 }
 
 static bool spawned(ebb_checker *c, const ebb_event *ev) {
@@ -249,7 +249,8 @@ static bool spawned(ebb_checker *c, const ebb_event *ev) {
     bool closer = (ev->value & SPAWN_CLOSER) != 0;
     bool runner = (ev->value & SPAWN_RUNNER) != 0; /* admitted as long as tasks live there */
     if (!closer && !runner && !ebb__check_admits(c, r, ev->other, "state at a spawn")) return false;
-    if (closer ? r->state != EBB_REGION_FINALIZING : r->state > EBB_REGION_DRAINING) {
+    bool fits = closer ? r->state == EBB_REGION_FINALIZING : r->state <= EBB_REGION_DRAINING;
+    if (!fits && !r->adopted) {
         return ebb__check_fail_names(
             c, EBB_ORACLE_NO_NEW_WORK, "region", r->id,
             closer ? "state when its closer is spawned" : "state when its callback runner is spawned",

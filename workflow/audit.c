@@ -255,7 +255,10 @@ static ebb_status write_line(ebb_audit *a, const ebb__audit_entry *e) {
 
 ebb_status ebb__audit_write(ebb_audit *a, ebb__audit_entry *e) {
     (void)pthread_mutex_lock(&a->lock);
-    if (e->event == EBB__WE_OPENED) e->number = ++a->number;
+    if (e->event == EBB__WE_OPENED) {
+        e->number = ++a->number;
+        e->at = ebb__audit_file_size(a);
+    }
     ebb_status st = write_line(a, e);
     (void)pthread_mutex_unlock(&a->lock);
     return st;

@@ -27,6 +27,7 @@ typedef struct ebb__audit_entry {
     const char *code; /* NULL: the code of the event */
     const char *type, *name;
     uint64_t number, parent; /* of the workflow, and of its parent; 0: none */
+    uint64_t at;             /* set with the number: where the line is in the log's file */
     ebb_workflow_state from, to;
     uint64_t elapsed, budget; /* ns */
     const ebb_reason *chain;  /* the workflow's own reason first, the root cause last */
@@ -68,5 +69,20 @@ bool ebb__audit_hash(const char *line, size_t n, uint8_t out[EBB__AUDIT_HASH]);
 
 /* Closes the log's file, if it has one. */
 void ebb__audit_file_close(ebb_audit *audit);
+/* The bytes of its complete lines; 0: there is no file. Under the lock. */
+uint64_t ebb__audit_file_size(const ebb_audit *audit);
+
+/* A page of the lines of a workflow, in order. */
+typedef struct ebb__audit_page {
+    uint64_t number; /* of the workflow */
+    uint64_t at;     /* where a line begins; afterwards, where the next page does */
+    uint32_t most;   /* lines */
+    bool end;        /* set: the log has nothing more */
+    void (*line)(void *ctx, const char *line, size_t n);
+    void *ctx;
+} ebb__audit_page;
+/* Reads one. It may have fewer lines than there are, or none, and not be the end: a read is bounded. The log has a file.
+ * EBB_ERR_INVALID: no line begins at `at`. EBB_ERR_NOMEM; EBB_ERRNO(errno). */
+ebb_status ebb__audit_lines(ebb_audit *audit, ebb__audit_page *page);
 
 #endif

@@ -272,6 +272,11 @@ ebb_status ebb_audit_open(ebb_allocator a, const char *path, ebb_audit **out) {
     return EBB_OK;
 }
 
+uint64_t ebb__audit_file_size(const ebb_audit *audit) {
+    const log_file *f = audit->sink.ctx;
+    return audit->fd >= 0 ? (uint64_t)f->size : 0;
+}
+
 void ebb__audit_file_close(ebb_audit *audit) {
     if (audit->fd < 0) return;
     (void)close(audit->fd);

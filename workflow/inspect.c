@@ -154,9 +154,7 @@ static void say_loops(ebb__inspect *i, ebb__inspect_text *t) {
         if (!fresh)
             ebb__inspect_say(t, "{\"loop\":%" PRIu32 ",\"error\":\"%s\"}", l,
                              i->loop[l].fresh ? "no memory for its snapshot" : "does not answer");
-        for (size_t at = 0; fresh && at < one->n; at += 256) {
-            ebb__inspect_say(t, "%.*s", (int)(one->n - at < 256 ? one->n - at : 256), one->at + at);
-        }
+        if (fresh) ebb__inspect_add(t, one->at, one->n);
         ebb__inspect_text_free(&i->loop[l].text);
         i->loop[l].fresh = false;
     }

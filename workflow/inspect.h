@@ -31,9 +31,15 @@ typedef struct ebb__inspect_text {
     bool failed;
 } ebb__inspect_text;
 __attribute__((format(printf, 2, 3))) void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...);
+/* Bytes as they are. */
+void ebb__inspect_add(ebb__inspect_text *t, const char *at, size_t n);
 /* A JSON string; null for NULL. */
 void ebb__inspect_string(ebb__inspect_text *t, const char *s);
 void ebb__inspect_text_free(ebb__inspect_text *t);
+
+/* How many took how long: entry i those that took less than 2^i ns, and not less than half of that. */
+enum { EBB__TIMES = 32 };
+void ebb__inspect_times(ebb__inspect_text *t, const uint64_t times[EBB__TIMES]);
 
 /* The members "workflows" and "workflows_left_out" of a loop: what each workflow does, and a drain's time and handlers. */
 void ebb__inspect_workflows(ebb__inspect_text *t, const ebb_runtime *rt);
@@ -41,6 +47,14 @@ void ebb__inspect_workflows(ebb__inspect_text *t, const ebb_runtime *rt);
 struct ebb__wf;
 void ebb__inspect_workflow(ebb__inspect_text *t, struct ebb__wf *wf);
 
+/* A region, a task, as JSON objects. */
+struct ebb__region;
+struct ebb__task_view;
+void ebb__inspect_region(ebb__inspect_text *t, const ebb_runtime *rt, const struct ebb__region *r);
+void ebb__inspect_task(ebb__inspect_text *t, const ebb_runtime *rt, const struct ebb__task_view *v,
+                       uint32_t depth);
+/* The members of the loop of `cx` without its tree. Measures its polls from now on, for a while. */
+void ebb__inspect_numbers(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position);
 /* The loop of `cx` as a JSON object. Measures its polls from now on, for a while. */
 void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position);
 

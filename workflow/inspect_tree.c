@@ -42,12 +42,14 @@ void ebb__inspect_say(ebb__inspect_text *t, const char *format, ...) {
     va_start(args, format);
     int n = vsnprintf(piece, sizeof piece, format, args);
     va_end(args);
-    if (n < 0 || (size_t)n >= sizeof piece || !grow(t, (size_t)n + 1)) {
-        t->failed = true;
-        return;
-    }
-    memcpy(t->at + t->n, piece, (size_t)n);
-    t->n += (size_t)n;
+    if (n < 0 || (size_t)n >= sizeof piece) t->failed = true;
+    else ebb__inspect_add(t, piece, (size_t)n);
+}
+
+void ebb__inspect_add(ebb__inspect_text *t, const char *at, size_t n) {
+    if (!grow(t, n + 1)) return;
+    memcpy(t->at + t->n, at, n);
+    t->n += n;
 }
 
 /* Bytes that are not printable ASCII become question marks. */
@@ -68,6 +70,15 @@ void ebb__inspect_string(ebb__inspect_text *t, const char *s) {
 void ebb__inspect_text_free(ebb__inspect_text *t) {
     ebb__free(t->allocator, t->at, t->room);
     *t = (ebb__inspect_text){.allocator = t->allocator};
+}
+
+/* Up to the last that is not 0. */
+void ebb__inspect_times(ebb__inspect_text *t, const uint64_t times[EBB__TIMES]) {
+    size_t n = EBB__TIMES;
+    while (n > 0 && times[n - 1] == 0) n--;
+    ebb__inspect_say(t, "[");
+    for (size_t i = 0; i < n; i++) ebb__inspect_say(t, "%s%" PRIu64, i == 0 ? "" : ",", times[i]);
+    ebb__inspect_say(t, "]");
 }
 
 static const char *id_in(char out[40], uint64_t id) {
@@ -116,6 +127,8 @@ static void say_polls(ebb__inspect_text *t, ebb_runtime *rt) {
         ebb__inspect_say(t, ",\"longest_task\":\"%s\",\"longest_site\":", id_in(id, longest.task));
         ebb__inspect_string(t, longest.site);
     }
+    ebb__inspect_say(t, ",\"times\":");
+    ebb__inspect_times(t, ebb__poll_times_by_length(rt));
     ebb__inspect_say(t, "}");
 }
 
@@ -159,52 +172,63 @@ typedef struct walk {
     uint32_t regions, tasks; /* visited */
 } walk;
 
-static void say_task(void *ctx, const ebb__task_view *v) {
-    walk *w = ctx;
+void ebb__inspect_task(ebb__inspect_text *t, const ebb_runtime *rt, const ebb__task_view *v, uint32_t depth) {
     char id[40];
     ebb__poll_time p;
-    ebb__inspect_say(w->t, "%s{\"task\":\"%s\",\"depth\":%" PRIu32 ",\"phase\":\"%s\",\"site\":", w->before,
-                     id_in(id, v->id), w->depth + 1, ebb__phase_name(v->phase));
-    w->before = ",";
-    ebb__inspect_string(w->t, v->site);
+    ebb__inspect_say(t, "{\"task\":\"%s\",", id_in(id, v->id));
+    ebb__inspect_say(t, "\"in\":\"%s\",\"depth\":%" PRIu32 ",\"phase\":\"%s\",\"site\":",
+                     id_in(id, v->region.id), depth, ebb__phase_name(v->phase));
+    ebb__inspect_string(t, v->site);
     const char *doing = v->doing, *begun = NULL;
     bool awaits = ebb__await_look(v->wait, &doing, &begun);
-    ebb__inspect_say(w->t, ",\"doing\":");
-    ebb__inspect_string(w->t, doing);
+    ebb__inspect_say(t, ",\"doing\":");
+    ebb__inspect_string(t, doing);
     if (awaits) {
-        ebb__inspect_say(w->t, ",\"begun_at\":");
-        ebb__inspect_string(w->t, begun);
+        ebb__inspect_say(t, ",\"begun_at\":");
+        ebb__inspect_string(t, begun);
     }
-    ebb__inspect_say(w->t, ",\"waits\":%s,\"masked\":%s", v->waits ? "true" : "false",
+    ebb__inspect_say(t, ",\"waits\":%s,\"masked\":%s", v->waits ? "true" : "false",
                      v->masked ? "true" : "false");
-    if (v->age_ms != UINT64_MAX) ebb__inspect_say(w->t, ",\"age_ms\":%" PRIu64, v->age_ms);
-    if (ebb__poll_time_of(w->rt, v->id, &p))
-        ebb__inspect_say(w->t,
-                         ",\"polls\":%" PRIu64 ",\"poll_total_ns\":%" PRIu64 ",\"poll_max_ns\":%" PRIu64,
+    if (v->age_ms != UINT64_MAX) ebb__inspect_say(t, ",\"age_ms\":%" PRIu64, v->age_ms);
+    if (ebb__poll_time_of(rt, v->id, &p))
+        ebb__inspect_say(t, ",\"polls\":%" PRIu64 ",\"poll_total_ns\":%" PRIu64 ",\"poll_max_ns\":%" PRIu64,
                          p.polls, p.total_ns, p.max_ns);
-    ebb__inspect_say(w->t, "}");
+    ebb__inspect_say(t, "}");
+}
+
+static void say_task(void *ctx, const ebb__task_view *v) {
+    walk *w = ctx;
+    ebb__inspect_say(w->t, "%s", w->before);
+    w->before = ",";
+    ebb__inspect_task(w->t, w->rt, v, w->depth + 1);
+}
+
+void ebb__inspect_region(ebb__inspect_text *t, const ebb_runtime *rt, const ebb__region *r) {
+    char id[40];
+    ebb__region_view v = ebb__region_look(r);
+    const ebb__region *parent = ebb__region_parent(rt, r);
+    ebb__inspect_say(t, "{\"region\":\"%s\",", id_in(id, ebb__region_name(rt, r).id));
+    if (parent != NULL) ebb__inspect_say(t, "\"in\":\"%s\",", id_in(id, ebb__region_name(rt, parent).id));
+    ebb__inspect_say(t, "\"depth\":%" PRIu32 ",\"state\":\"%s\",\"site\":", v.depth,
+                     ebb__region_state_name(v.state));
+    ebb__inspect_string(t, ebb__region_site(r));
+    ebb__inspect_say(
+        t, ",\"tasks\":%" PRIu32 ",\"children\":%" PRIu32 ",\"obligations\":%" PRIu32 ",\"closing\":%s",
+        v.tasks, v.children, v.obligations, ebb__region_is(rt, r, EBB__REGION_CLOSING) ? "true" : "false");
+    if (v.request != 0) {
+        ebb__inspect_say(
+            t, ",\"request\":\"%s\",\"message\":", ebb_cancel_kind_name((ebb_cancel_kind)v.request));
+        ebb__inspect_string(t, v.message);
+    }
+    if (v.deadline != EBB_FOREVER)
+        ebb__inspect_say(t, ",\"left_ms\":%" PRId64, (int64_t)(v.deadline - ebb__now(rt)) / (int64_t)EBB_MS);
+    ebb__inspect_say(t, "}");
 }
 
 static void say_region(walk *w, const ebb__region *r) {
-    char id[40];
-    ebb__region_view v = ebb__region_look(r);
-    w->depth = v.depth;
-    ebb__inspect_say(w->t, "%s{\"region\":\"%s\",\"depth\":%" PRIu32 ",\"state\":\"%s\",\"site\":",
-                     w->regions == 0 ? "" : ",", id_in(id, ebb__region_name(w->rt, r).id), v.depth,
-                     ebb__region_state_name(v.state));
-    ebb__inspect_string(w->t, ebb__region_site(r));
-    ebb__inspect_say(
-        w->t, ",\"tasks\":%" PRIu32 ",\"children\":%" PRIu32 ",\"obligations\":%" PRIu32 ",\"closing\":%s",
-        v.tasks, v.children, v.obligations, ebb__region_is(w->rt, r, EBB__REGION_CLOSING) ? "true" : "false");
-    if (v.request != 0) {
-        ebb__inspect_say(
-            w->t, ",\"request\":\"%s\",\"message\":", ebb_cancel_kind_name((ebb_cancel_kind)v.request));
-        ebb__inspect_string(w->t, v.message);
-    }
-    if (v.deadline != EBB_FOREVER)
-        ebb__inspect_say(w->t, ",\"left_ms\":%" PRId64,
-                         (int64_t)(v.deadline - ebb__now(w->rt)) / (int64_t)EBB_MS);
-    ebb__inspect_say(w->t, "}");
+    w->depth = ebb__region_look(r).depth;
+    ebb__inspect_say(w->t, "%s", w->regions == 0 ? "" : ",");
+    ebb__inspect_region(w->t, w->rt, r);
 }
 
 static void say_tree(walk *w) {
@@ -235,13 +259,12 @@ static void say_busiest(walk *w) {
     ebb__inspect_say(w->t, "]");
 }
 
-void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
+void ebb__inspect_numbers(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
     ebb_runtime *rt = ebb__rt_of(cx);
     ebb_loop *l;
     ebb_workflow_report report;
-    walk w = {.t = t, .rt = rt};
     (void)ebb__poll_times_on(rt, MEASURED_NS);
-    ebb__inspect_say(t, "{\"loop\":%" PRIu32 ",\"now_ns\":%" PRIu64, position, ebb__now(rt));
+    ebb__inspect_say(t, "\"loop\":%" PRIu32 ",\"now_ns\":%" PRIu64, position, ebb__now(rt));
     if (ebb_workflow_report_of(cx, wf, &report) == EBB_OK)
         ebb__inspect_say(t, ",\"state\":\"%s\",\"elapsed_ms\":%" PRIu64 ",\"budget_ms\":%" PRIu64,
                          ebb_workflow_state_name(report.state), report.elapsed / EBB_MS,
@@ -250,6 +273,12 @@ void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32
     say_polls(t, rt);
     if (ebb__loop_of(cx, &l) == EBB_OK) say_counters(t, l);
     ebb__inspect_workflows(t, rt);
+}
+
+void ebb__inspect_loop(ebb__inspect_text *t, ebb_cx *cx, ebb_workflow wf, uint32_t position) {
+    walk w = {.t = t, .rt = ebb__rt_of(cx)};
+    ebb__inspect_say(t, "{");
+    ebb__inspect_numbers(t, cx, wf, position);
     say_tree(&w);
     say_busiest(&w);
     ebb__inspect_say(t, "}");

@@ -71,6 +71,7 @@ static void line(ebb__wf *wf, ebb__wf_event event, const char *code, ebb_workflo
     for (size_t i = 0; i < n && i < EBB__AUDIT_FACTS; i++) e.facts[i] = facts[i];
     ebb_status st = ebb__audit_write(wf->audit, &e);
     wf->number = e.number; /* assigned with its first line */
+    if (event == EBB__WE_OPENED) wf->log_at = e.at;
     if (st != EBB_OK && wf->audit_status == EBB_OK) wf->audit_status = st;
 }
 

@@ -65,6 +65,7 @@ struct ebb__wf {
     uint64_t own_budget, own_cancel_at; /* cancel_at 0: a part of the budget */
     bool no_force, is_root;
     ebb_audit *audit;
+    uint64_t log_at; /* where its first line is in the file of the log */
     void (*on_state)(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_workflow_state to);
     void (*on_overdue)(void *arg, ebb_workflow wf);
     /* For a service, which extends its other loops. May be NULL. */

@@ -66,8 +66,8 @@ typedef struct ebb_failure {
 } ebb_failure;
 
 /* The text of the last failure of a function of this header on this thread, with the thing, the value and the limit.
- * "" if there was none. Read it before the next call, and before the next await: each fiber of the thread sets it. After
- * an await it may be of another fiber, unless the future had failed before. */
+ * After an await that has failed it is the text of that future, also through ebb_within, ebb_race and the like, whatever
+ * else has failed meanwhile; "" if that has none. Read it before the next call and before the next await. */
 const char *ebb_durable_error(void);
 
 /* Limits, which no option raises. Past EBB_DURABLE_PAYLOAD a call gives EBB_ERR_LIMIT and nothing is written. */
@@ -303,8 +303,9 @@ ebb_step ebb_orch_event_site(ebb_orch *o, const char *name, const char *site);
 ebb_status ebb_orch_receive_site(ebb_orch *o, const char *name, ebb_blob *out, const char *site);
 
 typedef struct ebb_child_opts {
-    uint32_t size;  /* sizeof(ebb_child_opts) of the caller; 0: this one */
-    const char *id; /* NULL: this instance's id, "/", the number of the step, and 8 digits of the execution */
+    uint32_t size; /* sizeof(ebb_child_opts) of the caller; 0: this one */
+    /* NULL: this instance's id, "/", the number of the step, and 8 digits of the execution. Not "." and not "..". */
+    const char *id;
     uint32_t version; /* 0: the highest */
     bool
         detached; /* it does not end with this instance, and the step completes without a value when it is started */
@@ -406,7 +407,7 @@ bool ebb_orch_get(const ebb_orch *o, const char *key, ebb_blob *out);
 
 typedef struct ebb_start_opts {
     uint32_t size;    /* sizeof(ebb_start_opts) of the caller; 0: this one */
-    const char *id;   /* NULL: a new UUID */
+    const char *id;   /* NULL: a new UUID. Not "." and not "..", which no path can have */
     const char *name; /* of the orchestration */
     uint32_t version; /* 0: the highest that the worker has */
     ebb_blob input;
@@ -452,7 +453,7 @@ typedef struct ebb_instance_info {
     uint32_t version;   /* 0: it has not run yet, and gets one then */
     uint32_t semantics; /* of the engine that its execution was begun with; 0: it has not run yet */
     ebb_instance_state state;
-    bool unserved;           /* it has work, and no live worker is registered that can run it */
+    bool unserved;           /* no live worker has its orchestration, or an activity that it waits for */
     uint64_t execution;      /* the last, from 1 on */
     uint64_t turn;           /* of that, its last; 0: none */
     uint64_t started, ended; /* in the store's clock; ended 0: it has not */
@@ -491,7 +492,8 @@ ebb_future *ebb_instance_cancel_site(ebb_cx *cx, ebb_store *s, const char *id, c
     ebb_instance_terminate_site((cx), (s), (id), (reason), EBB_SITE)
 ebb_future *ebb_instance_terminate_site(ebb_cx *cx, ebb_store *s, const char *id, const char *reason,
                                         const char *site);
-/* Lets a suspended instance go on, with the code as it is now. EBB_ERR_INVALID: it is not suspended. */
+/* Lets a suspended instance go on, with the code as it is now. EBB_ERR_INVALID: it is not suspended.
+ * EBB_ERR_UNKNOWN_INSTANCE: there is none, or it has ended. */
 #define ebb_instance_resume(cx, s, id) ebb_instance_resume_site((cx), (s), (id), EBB_SITE)
 ebb_future *ebb_instance_resume_site(ebb_cx *cx, ebb_store *s, const char *id, const char *site);
 /* Begins a new execution with the history of the last one up to the end of the turn that has event number `event`.
@@ -563,6 +565,7 @@ typedef struct ebb_history_opts {
     /* Proves that the history could have come about: turns without a gap, every end has its start and is the only one,
      * nothing after the last event, every step that was outstanding at the end is cancelled. EBB_ERR_ORACLE. */
     bool verify;
+    uint64_t bytes; /* no turn is read after the one whose `json` takes all past this; 0: all are */
 } ebb_history_opts;
 #define ebb_instance_history(cx, s, id, ...)                                                                 \
     ebb_instance_history_site((cx), (s), (id), (__VA_ARGS__), EBB_SITE)

@@ -4,6 +4,7 @@
 
 #include <stdlib.h>
 
+#include <ebb/app.h>
 #include <ebb/base.h>
 #include <ebb/dashboard.h>
 #include <ebb/durable.h>

@@ -582,6 +582,17 @@ typedef struct ebb_machine_answer {
 ebb_future *ebb_machine_ask_site(ebb_cx *cx, ebb_machines *ms, uint64_t to, uint16_t kind,
                                  const void *payload, size_t size, uint64_t within, const char *site);
 
+/* Asks a machine of a program as System: a request by its name, with its fields, as of ebb_program_send of ebb/program.h.
+ * The value is that of ebb_machine_ask, which ebb_program_json writes. `within`: 0, what the protocol says. Fails as
+ * ebb_machine_ask; EBB_ERR_INVALID: there is no such request, or the fields are not its fields. */
+#define ebb_program_ask(cx, p, to, kind, fields, n, within)                                                  \
+    ebb_program_ask_site((cx), (p), (to).id, (kind), (fields), (n), (within), EBB_SITE)
+struct ebb_program;
+struct ebb_program_field;
+ebb_future *ebb_program_ask_site(ebb_cx *cx, struct ebb_program *p, uint64_t to, const char *kind,
+                                 const struct ebb_program_field *fields, size_t n, uint64_t within,
+                                 const char *site);
+
 /* ---- machines of other runtimes ------------------------------------------------------------------------- */
 
 /* A handle to a machine, for another runtime: made on the thread of the machine, then handed over, and used once, by

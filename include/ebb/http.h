@@ -179,6 +179,9 @@ typedef struct ebb_http_server_stats {
     uint64_t timed_out;    /* exchanges and connections that took too long; includes `evicted` */
     uint64_t evicted;      /* stalled exchanges that were ended because others needed their place */
     uint64_t bytes_in, bytes_out; /* received, sent */
+    uint64_t bad_traces;          /* requests whose traceparent was not valid, and so was ignored */
+    /* Entry i: whole responses that ended less than 2^i ns after their handler had started, and not less than half of that. */
+    uint64_t latency[32];
 } ebb_http_server_stats;
 /* Writes the statistics of the server to *out. */
 void ebb_http_server_stats_of(const ebb_http_server *s, ebb_http_server_stats *out);
@@ -207,6 +210,10 @@ bool ebb_http_has_body(const ebb_http *x);
 int ebb_http_status(const ebb_http *x);              /* of the response; 0: there is none yet */
 int ebb_http_version(const ebb_http *x);             /* 20, 11 or 10 */
 const ebb_address *ebb_http_peer(const ebb_http *x); /* the other end; empty without a connection */
+
+/* The trace context of a request, from its header traceparent; NULL: it has none that is valid. It belongs to the
+ * exchange. What runs in the region of the exchange has it too: ebb_cx_traceparent. On a client it is NULL. */
+const ebb_traceparent *ebb_http_trace(const ebb_http *x);
 
 /* Reads the bytes of the body that are there, at least one and at most n. The value's as.u is their number.
  * EBB_ERR_EOF: the end of the body. EBB_ERR_BUSY: another read is pending. EBB_ERR_INVALID: n is 0, or 2^63 and

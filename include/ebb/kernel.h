@@ -551,6 +551,28 @@ void ebb_journal_take(ebb_runtime *rt, bool flush, ebb_write_fn write, void *ctx
  * is 0 is ignored. */
 void ebb_runtime_set_turn(ebb_runtime *rt, uint64_t host_turn_id, uint64_t microtask_batch_id);
 
+/* ---- trace context ---------------------------------------------------------------------------- */
+
+/* The context of a distributed trace, as W3C defines it: which trace work belongs to, and the span that asked for it. A
+ * server takes it from the header `traceparent` of a request; it belongs to the region of the exchange and to all regions
+ * below it. Calls of a client and starts of durable instances that are made there pass it on, each with a span id of
+ * its own. */
+typedef struct ebb_traceparent {
+    uint8_t trace[16]; /* not all 0 */
+    uint8_t span[8];   /* not all 0 */
+    uint8_t flags;     /* 1: sampled, 2: the trace id is random; others are 0 */
+} ebb_traceparent;
+
+enum { EBB_TRACEPARENT_TEXT = 55 }; /* "00-0af7651916cd43dd8448eb211c80319c-b7ad6b7169203331-01" */
+
+/* Reads the value of a header, of version 00 or a later one that begins like it. EBB_ERR_FORMAT: it is not valid, and
+ * *out is unchanged. */
+ebb_status ebb_traceparent_parse(const char *text, size_t n, ebb_traceparent *out);
+/* Writes a context as a header of version 00, 0-terminated. */
+void ebb_traceparent_text(const ebb_traceparent *t, char out[EBB_TRACEPARENT_TEXT + 1]);
+/* The context of the work that runs in cx. False: it has none, and *out is unchanged. */
+bool ebb_cx_traceparent(const ebb_cx *cx, ebb_traceparent *out);
+
 /* ---- watchdog --------------------------------------------------------------------------------- */
 
 /* The state of a watchdog: zero it, and use one for each runtime. */

@@ -42,10 +42,11 @@ extern "C" {
     1024u                      /* requests of one machine that are not answered, unless the options say so */
 #define EBB_MACHINE_TIMERS 64u /* timers of one machine */
 #define EBB_MACHINE_BATCH  64u /* messages in one poll of the dispatcher */
+#define EBB_MACHINES_MAX   64u /* runtimes of machines of one ebb_runtime at a time */
 
 /* ---- types --------------------------------------------------------------------------------------------- */
 
-typedef struct ebb_machines ebb_machines; /* a runtime of machines: one for each ebb_runtime */
+typedef struct ebb_machines ebb_machines; /* a runtime of machines; an ebb_runtime may have several */
 
 /* Ids, as those of ebb/kernel.h. A machine's id is never used again. */
 typedef struct ebb_machine {
@@ -181,6 +182,7 @@ typedef struct ebb_machines_opts {
     /* The dispatcher is about to wait: no machine has anything to do until a timer expires or a message is sent. Not
      * called while it drains. */
     void (*idle)(void *arg);
+    const char *name; /* for who looks at them; must outlive the runtime of machines. NULL: none */
 } ebb_machines_opts;
 
 /* Opens a runtime of machines: a region, and in it the dispatcher. To end it, close or cancel the region:
@@ -189,8 +191,8 @@ typedef struct ebb_machines_opts {
  *           first. Timers do not delay this.
  *   cancel  All mailboxes become dead letters and requests fail as STOPPED. Each machine may handle one such failure;
  *           then it stops.
- * A machine that has faulted does not end the runtime. EBB_ERR_BUSY: this ebb_runtime has one already. EBB_ERR_INVALID:
- * n_kinds. EBB_ERR_NOMEM, EBB_ERR_VERSION, and the errors of ebb_region_open: nothing was opened; `*out` is NULL. */
+ * A machine that has faulted does not end the runtime. EBB_ERR_LIMIT: this ebb_runtime has EBB_MACHINES_MAX already.
+ * EBB_ERR_INVALID: n_kinds. EBB_ERR_NOMEM, EBB_ERR_VERSION, and the errors of ebb_region_open: nothing was opened; `*out` is NULL. */
 #define ebb_machines_open(cx, out, ...) ebb_machines_open_site((cx), (out), (__VA_ARGS__), EBB_SITE)
 ebb_status ebb_machines_open_site(ebb_cx *cx, ebb_machines **out, const ebb_machines_opts *opts,
                                   const char *site);
@@ -215,6 +217,7 @@ typedef struct ebb_machines_stats {
     uint32_t timers;   /* armed, or expired and not handled */
     uint32_t subscriptions;
     uint32_t cells; /* message cells in use: queued, staged, reserved for replies, kept as origins */
+    uint64_t full;  /* of those refused, the ones that found a mailbox full */
 } ebb_machines_stats;
 void ebb_machines_stats_of(const ebb_machines *ms, ebb_machines_stats *out);
 
@@ -255,6 +258,10 @@ typedef struct ebb_machine_info {
     uint32_t pending;  /* its requests whose answer it has not handled yet */
     uint32_t held;     /* capabilities that it holds */
     uint32_t timers, subscriptions;
+    uint64_t spawned_at; /* as of ebb_now */
+    uint32_t faults;     /* handlers that were rolled back */
+    uint32_t dropped;    /* dead letters that were sent to it */
+    uint32_t mailbox;    /* places */
 } ebb_machine_info;
 /* EBB_ERR_UNKNOWN_MACHINE: there never was one with this id. */
 ebb_status ebb_machine_info_of(const ebb_machines *ms, ebb_machine machine, ebb_machine_info *out);

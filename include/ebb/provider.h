@@ -260,9 +260,11 @@ typedef struct ebb_provider_runs { /* an orchestration that a worker can run */
  * instance is given to one live node at a time. */
 typedef struct ebb_provider_join_call {
     ebb_provider_call call;
-    const char *name;              /* for people */
-    uint64_t lease;                /* ns */
-    const ebb_provider_runs *runs; /* what it can run: for its fetches, and for `unserved` of an instance */
+    const char *name; /* for people */
+    uint64_t lease;   /* ns */
+    /* What it can run: orchestrations, for its fetches of turns and for `unserved`; and queues, for `unserved` alone, as
+     * entries with version 0. */
+    const ebb_provider_runs *runs;
     size_t runs_n;
     ebb_provider_node node; /* answer */
 } ebb_provider_join_call;
@@ -476,7 +478,9 @@ typedef struct ebb_provider_instance_row {
     uint64_t started, ended;
     ebb_blob input, result, custom; /* result: as the ack gave it */
     const char *text;
-    bool unserved; /* it has messages, and no live node that joined lists its name and version */
+    /* It is Running, and no live node that joined lists what it needs: its name and version, if it has messages; or the
+     * queue of one of its works that nobody has claimed. */
+    bool unserved;
 } ebb_provider_instance_row;
 
 /* Makes an instance with its start message. The id exists: with the same name and input, EBB_OK and `existed`; else
@@ -568,7 +572,8 @@ typedef struct ebb_provider_mark_call {
 
 /* Begins execution + 1 with copies of the turns 1 to `keep`, if `execution` and `turn` are still the instance's last;
  * else EBB_ERR_FENCED. In one transaction all work and timers of the old one are deleted, messages for it are dropped,
- * work, timers and messages of the call are inserted for the new one, the state is Running and there is no result. */
+ * work, timers and messages of the call are inserted for the new one, the state is Running and there is no result. The
+ * custom status may stay or go: the next turn sets that of the last turn kept. */
 typedef struct ebb_provider_reset_call {
     ebb_provider_call call;
     uint64_t key, execution, turn, keep;

@@ -38,9 +38,18 @@ ebb_program(cli.postgres ebb ${dir}/programs/postgres.c)
 target_include_directories(cli.postgres PRIVATE ${PROJECT_SOURCE_DIR})
 ebb_python(cli.durable cli/durable.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_other>
     $<TARGET_FILE:cli.app_empty> $<TARGET_FILE:cli.postgres>)
+# What services show when they stop, in a terminal and to systemd, and the unit file.
+ebb_python(cli.services cli/services.py ${EBB_CLI} $<TARGET_FILE:example_durable_app>
+    ${PROJECT_SOURCE_DIR}/share/ebb.service)
 # The daemon, with real stores and a program.
 ebb_python(cli.daemon cli/daemon.py ${EBB_CLI} $<TARGET_FILE:example_durable_app> $<TARGET_FILE:cli.app_empty>
     $<TARGET_FILE:cli.postgres>)
+# The shop of `make run`, under load: stopped, killed, and two of it on PostgreSQL.
+foreach(name cli.shop cli.shop.soak)
+    ebb_python(${name} cli/shop.py ${EBB_CLI} $<TARGET_FILE:example_shop> $<TARGET_FILE:cli.postgres>)
+endforeach()
+set_tests_properties(cli.shop.soak PROPERTIES ENVIRONMENT EBB_SHOP_SOAK=1)
+ebb_soak(cli.shop.soak)
 # What the commands say that they take, and what is made of it: man pages, completions. It runs no other C than the rest.
 if(NOT EBB_SANITIZED)
     ebb_python(cli.help cli/help.py ${EBB_CLI})
@@ -49,3 +58,9 @@ endif()
 ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres> $<TARGET_FILE:cli.app_machine>)
 # Projects that ebb init writes, and what it refuses.
 ebb_python(cli.init cli/init.py ${EBB_CLI})
+# 2,000 requests a second for a minute with the dashboard open, beside examples/web; then 10,000 idle connections.
+ebb_run(cli.serve_load.soak Python3::Interpreter bench/serve/run.py ${CMAKE_BINARY_DIR})
+ebb_clock(cli.serve_load.soak)
+ebb_soak(cli.serve_load.soak)
+# Programs of typestate machines in the daemon.
+ebb_python(cli.daemon_programs cli/daemon_programs.py ${EBB_CLI} ${PROJECT_SOURCE_DIR}/examples/lang)

@@ -23,6 +23,7 @@ from pathlib import Path
 
 HERE = Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE.parent / "support"))
+from phases import without_phases  # noqa: E402
 from signals import tell  # noqa: E402
 
 PATIENCE_S = 60
@@ -64,8 +65,8 @@ def worker(store, so):
         assert w.stdout.readline().startswith("worker "), w.communicate()
         yield
         tell(w, signal.SIGTERM)
-        said = w.communicate(timeout=PATIENCE_S)
-        assert (w.returncode, *said) == (0, "", ""), (w.returncode, *said)
+        said, errors = w.communicate(timeout=PATIENCE_S)
+        assert (w.returncode, said, without_phases(errors)) == (0, "", ""), (w.returncode, said, errors)
     finally:
         w.kill()
         w.communicate()

@@ -94,6 +94,52 @@ static void a_reset_goes_back_and_delivers_signals_again(void **state) {
                      EBB_ERR_INVALID); /* its end */
 }
 
+/* Says where it is, from the second step on. */
+static ebb_status tells(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    static const char *const steps[] = {"packed", "sent"};
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out);
+    for (size_t i = 0; i < 2 && st == EBB_OK; i++) {
+        st = ebb_orch_set_status(o, ebb_blob_text(steps[i]));
+        if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out);
+    }
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_event(o, "go"), out) : st;
+}
+
+static const char *custom_of(durable *d, const char *id) {
+    static char text[64];
+    ebb_value v;
+    ebb_future *f = ebb_instance_status(d->world->host, d->store, id);
+    durable_pass(d, EBB_MS);
+    assert_int_equal(ebb_await(d->world->host, f, &v), EBB_OK);
+    const ebb_blob b = ebb_instance_info_of(&v)->custom;
+    (void)snprintf(text, sizeof text, "%.*s", (int)b.n, b.n != 0 ? (const char *)b.at : "");
+    ebb_value_discard(d->world->host, v);
+    return text;
+}
+
+/* Events: 1 started, 2 activity_scheduled, 3 activity_completed, 4 custom_set, 5 activity_scheduled, ... */
+static void a_reset_takes_the_status_back_too(void **state) {
+    durable *d = durable_new(*state, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "tells", 1, tells), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "tells", "7");
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_string_equal(custom_of(d, "a"), "sent");
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 4)), EBB_OK);
+    durable_pass(d, EBB_SECOND / 2);
+    assert_string_equal(custom_of(d, "a"), "packed");
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_string_equal(custom_of(d, "a"), "sent");
+    assert_int_equal(ended(d, ebb_instance_reset(d->world->host, d->store, "a", 2)), EBB_OK);
+    durable_pass(d, EBB_SECOND / 2);
+    assert_string_equal(custom_of(d, "a"), "");
+    durable_pass(d, 10 * EBB_SECOND);
+    assert_int_equal(verified(d, "a", 3), EBB_OK);
+    durable_signal(d, "a", "go", "9");
+    durable_pass(d, EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 9");
+}
+
 static ebb_status has_kid(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     ebb_step first = ebb_orch_child(o, "names", in, NULL);
     ebb_status st = ebb_orch_await(o, first, out);
@@ -159,7 +205,7 @@ static void changed_code_suspends_and_a_resume_goes_on(void **state) {
     assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_OK);
     durable_pass(d, EBB_SECOND);
     assert_non_null(strstr(durable_state(d, "a"), "Completed"));
-    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_INVALID);
+    assert_int_equal(ended(d, ebb_instance_resume(d->world->host, d->store, "a")), EBB_ERR_UNKNOWN_INSTANCE);
 }
 
 static void a_delete_leaves_nothing(void **state) {
@@ -311,6 +357,7 @@ int main(void) {
         IN_WORLD(terminate_runs_no_code_and_deletes_everything),
         IN_WORLD(a_parent_learns_that_its_child_was_terminated),
         IN_WORLD(a_reset_goes_back_and_delivers_signals_again),
+        IN_WORLD(a_reset_takes_the_status_back_too),
         IN_WORLD(a_reset_starts_other_children_than_before),
         IN_WORLD(changed_code_suspends_and_a_resume_goes_on),
         IN_WORLD(a_delete_leaves_nothing),

@@ -545,6 +545,23 @@ static void always_served(ebb__lab_self *s, void *call) {
     (void)s;
     ((ebb_provider_instance_call *)call)->row.unserved = false;
 }
+/* As if only messages could wait for a worker. */
+static void work_is_always_served(ebb__lab_self *s, void *call) {
+    ebb_provider_instance_row *row = &((ebb_provider_instance_call *)call)->row;
+    const ebb__lab_instance *i = ebb__lab_find_key(s->data, row->key);
+    if (i != NULL && i->messages.n == 0) row->unserved = false;
+}
+static void queues_are_orchestrations(ebb__lab_self *s, void *call) {
+    static ebb_provider_runs runs[8];
+    ebb_provider_join_call *c = call;
+    (void)s;
+    if (c->runs_n > 8) return;
+    for (size_t i = 0; i < c->runs_n; i++) {
+        runs[i] = c->runs[i];
+        if (runs[i].version == 0) runs[i].version = 1;
+    }
+    c->runs = runs;
+}
 
 #define WITHOUT(name, change)                                                                                \
     static void name(ebb__lab_self *s, void *call) {                                                         \
@@ -722,6 +739,8 @@ static const plant plants[] = {
     BEFORE(HISTORY, history_of_the_last),
     AFTER(HISTORY, no_more),
     AFTER(INSTANCE, always_served),
+    AFTER(INSTANCE, work_is_always_served),
+    BEFORE(JOIN, queues_are_orchestrations),
     BEFORE(LIST, lists_every_name),
     BEFORE(LIST, lists_every_state),
     BEFORE(LIST, lists_the_first_page),

@@ -195,6 +195,8 @@ static ebb_status misuses(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     if (ebb_orch_await(o, ebb_orch_call(o, "", in, NULL), NULL) != EBB_ERR_INVALID) return EBB_FAILED;
     if (ebb_orch_await(o, ebb_orch_call(o, NULL, in, NULL), NULL) != EBB_ERR_INVALID) return EBB_FAILED;
     if (ebb_orch_await(o, ebb_orch_call(o, "tab\t", in, NULL), NULL) != EBB_ERR_INVALID) return EBB_FAILED;
+    if (ebb_orch_await(o, ebb_orch_child(o, "c", in, &(ebb_child_opts){.id = ".."}), NULL) != EBB_ERR_INVALID)
+        return EBB_FAILED;
     if (ebb_orch_await(o, ebb_orch_event(o, long_name), NULL) != EBB_ERR_INVALID) return EBB_FAILED;
     if (ebb_orch_await(o, ebb_orch_call(o, "a", much, NULL), NULL) != EBB_ERR_LIMIT) return EBB_FAILED;
     if (strstr(ebb_durable_error(), "2097153 bytes (2097152)") == NULL) return EBB_FAILED;

@@ -612,7 +612,7 @@ static void an_instance_that_has_come_back_is_given_back_however_long_that_takes
 static ebb__store_fault no_join_for_work(void *arg, uint64_t n, const ebb_provider_call *c) {
     uint32_t *joins = arg;
     (void)n;
-    if (c->op != EBB_PROVIDER_JOIN || ((const ebb_provider_join_call *)c)->runs_n != 0)
+    if (c->op != EBB_PROVIDER_JOIN || ((const ebb_provider_join_call *)c)->runs[0].version != 0)
         return EBB__FAULT_NONE;
     return (*joins)++ < 4 ? EBB__FAULT_BEFORE : EBB__FAULT_NONE;
 }
@@ -633,6 +633,37 @@ static void before_its_node_for_work_has_joined_nothing_is_claimed_for_it(void *
     assert_string_equal(durable_state(d, "a"), "Completed 7");
     assert_int_equal(d->started, 2);
     assert_int_equal(durable_stats(d).lease_lost, 0);
+}
+
+static bool is_unserved(durable *d, const char *id) {
+    ebb_value v;
+    ebb_future *f = ebb_instance_status(d->world->host, d->store, id);
+    store_settle(d->world);
+    assert_int_equal(ebb_await(d->world->host, f, &v), EBB_OK);
+    const bool unserved = ebb_instance_info_of(&v)->unserved;
+    ebb_value_discard(d->world->host, v);
+    return unserved;
+}
+
+static ebb_status calls_what_is_missing(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    return ebb_orch_await(o, ebb_orch_call(o, "missing", in, &(ebb_call_opts){.tag = "gpu"}), out);
+}
+
+static void an_activity_that_no_worker_has_is_shown(void **state) {
+    static const char *const tags[] = {"gpu", NULL};
+    durable *d = durable_new(*state, NULL);
+    assert_int_equal(ebb_worker_orch(d->worker, "missing", 1, calls_what_is_missing), EBB_OK);
+    assert_int_equal(ebb_worker_begin(d->worker), EBB_OK);
+    durable_start(d, "a", "missing", "7");
+    durable_pass(d, EBB_SECOND);
+    assert_true(is_unserved(d, "a"));
+    ebb_worker *other = durable_open(d, &(ebb_worker_opts){.tags = tags});
+    assert_int_equal(ebb_worker_activity(other, "missing", durable_echo, d, NULL), EBB_OK);
+    assert_int_equal(ebb_worker_begin(other), EBB_OK);
+    durable_pass(d, EBB_SECOND / 2);
+    assert_false(is_unserved(d, "a"));
+    durable_pass(d, 5 * EBB_SECOND);
+    assert_string_equal(durable_state(d, "a"), "Completed 7");
 }
 
 static ebb__store_fault no_fetch(void *arg, uint64_t n, const ebb_provider_call *c) {
@@ -672,6 +703,7 @@ int main(void) {
         IN_WORLD(a_wait_ends_with_the_instance),
         IN_WORLD(the_double_run_suspends_before_the_commit),
         IN_WORLD(what_nobody_can_run_waits_and_delays_nobody),
+        IN_WORLD(an_activity_that_no_worker_has_is_shown),
         IN_WORLD(options_and_registrations_are_checked),
         IN_WORLD(a_close_lets_activities_finish_and_another_worker_goes_on),
         IN_WORLD(after_a_cancel_another_worker_has_its_work_at_once),

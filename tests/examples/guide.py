@@ -34,6 +34,9 @@ SAYS = {
                  "on", "off", "EBB_OK, 0 faults"],
     "machine": ["took 3, 2 left", "2 left at 7, 0 queued; 1 machines, 2 dispatches", r"  Stock#[\d.]+ Running in Open",
                 "3 are not there"],
+    "operator": ["cancelled 2", "parcel-1 Cancelled", "parcel-2 Cancelled", "parcel-1 has ended", "deleted 1 more",
+                 "both were weighed"],
+    "parcels": ["Completed with 2 kg, in each run"],
     "service": [
         r"lifecycle_shutdown#1 guide is DRAINING, \d+ of 30000 ms, USER: SIGTERM, 1 in flight",
         r"  task [\d.]+, spawned at examples/guide/service\.c:\d+, \d+ ms ago, Running, waits for semaphore",

@@ -4,6 +4,11 @@ set(example_files chat crawler echo embed fanout greeter hello jobs machine paym
 list(TRANSFORM example_files REPLACE "(.+)" "$<TARGET_FILE:example_\\1>")
 ebb_python(examples.run examples/examples.py $<TARGET_FILE:ebb_cli> $<TARGET_FILE:http_test_server> ${example_files})
 
+# Every block of README.md and docs/guide.md is run or compiled by a test. The web package is not built for sanitizers.
+if(NOT EBB_SANITIZED)
+    ebb_python(examples.readme examples/readme.py ${CMAKE_BINARY_DIR})
+endif()
+
 # The programs that docs/guide.md shows parts of.
 file(GLOB guide_files CONFIGURE_DEPENDS ${PROJECT_SOURCE_DIR}/examples/guide/*.c)
 list(TRANSFORM guide_files REPLACE "^.*/([^/]+)\\.c$" "\\1")

@@ -112,6 +112,23 @@ class Install(unittest.TestCase):
         self.assertEqual(run(ebb, "durable", "replay", "order-7", "--load", app, *store),
                          "order-7: 0 turns, order version 1 does what is recorded\n")
 
+    def test_the_readme_is_true(self):
+        readme = (SOURCE / "README.md").read_text()
+        make, cc = re.search(r"^```sh\n(make install.*?)^```$", readme, re.MULTILINE | re.DOTALL).group(1).splitlines()
+        self.assertEqual(make.split("#")[0].split(), ["make", "install", "PREFIX=/usr/local"])  # as setUpClass, but elsewhere
+        where = self.root / "readme"
+        where.mkdir()
+        shutil.copy(SOURCE / "examples/hello.c", where)
+        env = dict(os.environ, PKG_CONFIG_PATH=str(self.lib / "pkgconfig"))
+        run("sh", "-c", f"cd {where} && {cc}", env=env)
+        self.assertIn("the shop is closed", self.says(where / "a.out"))
+        cmake = re.search(r"^```cmake\n(.*?)^```$", readme, re.MULTILINE | re.DOTALL).group(1)
+        (where / "CMakeLists.txt").write_text("cmake_minimum_required(VERSION 3.25)\nproject(hello C)\n"
+                                              "add_executable(hello hello.c)\n" + cmake)
+        run("cmake", "-G", "Ninja", "-S", where, "-B", where / "build", f"-DCMAKE_PREFIX_PATH={self.prefix}")
+        run("cmake", "--build", where / "build")
+        self.assertIn("the shop is closed", self.says(where / "build/hello"))
+
     def test_version_is_the_same_everywhere(self):
         self.assertEqual(self.flags("--modversion"), [VERSION])
         self.assertIn(f'set(PACKAGE_VERSION "{VERSION}")',

@@ -599,8 +599,6 @@ static void limits_are_errors_with_names(void **state) {
     assert_int_equal(ebb_machine_send(ms, m, KINDS, NULL, 0), EBB_ERR_NOT_RUNNING);
     ebb_machine other = make((part){0});
     assert_int_equal(ebb_machine_send(ms, other, KINDS, NULL, 0), EBB_ERR_INVALID);
-    ebb_machines *second;
-    assert_int_equal(ebb_machines_open(now->host, &second, &(ebb_machines_opts){.n_kinds = 2}), EBB_ERR_BUSY);
     assert_int_equal(ebb_machines_free(ms), EBB_ERR_BUSY);
 }
 

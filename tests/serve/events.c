@@ -68,15 +68,19 @@ static ebb_status start_one(ebb_cx *cx, void *arg) {
 
 static void start_when_listed(serve_world *s, size_t seen) {
     ebb_cx *cx = ebb_loop_cx(s->w->loop);
-    if (seen == 2)
+    if (seen == 5)
         assert_int_equal(ebb_id_status(ebb_fiber_spawn(cx, s->w->region, start_one, s).id), EBB_OK);
 }
 
 static void the_tree_comes_again_and_instances_when_they_change(void **state) {
     static const char *const wanted[] = {"event: live\ndata: {\"ebb_inspect\":1,",
+                                         "\"http\":{\"connections\":",
+                                         "\"worker\":{\"turns\":0,",
+                                         "event: tree\ndata: {\"first\":true,\"nodes\":[{\"region\":",
                                          "event: instances\ndata: {\"instances\":[],\"next\":null}\n\n",
                                          "event: instances\ndata: {\"instances\":[{\"id\":\"one\"",
-                                         "event: live\n", NULL};
+                                         "event: live\n",
+                                         NULL};
     serve_world *s = *state;
     reader r = reader_of(s, "/api/v1/events?every_ms=500", wanted);
     r.on = start_when_listed;

@@ -34,9 +34,14 @@ static void an_order_from_its_start_to_its_end(void **state) {
         change(s, "/api/v1/instances/order-7/signal", "{\"name\":\"go\",\"body\":{\"paid\":true}}"), 202);
     until(s, "/api/v1/instances/order-7", "state", "Completed");
     assert_true(said_true(s, "output.paid"));
-    assert_int_equal(change(s, "/api/v1/instances/order-7/signal", "{\"name\":\"go\"}"), 404);
-    assert_string_equal(said(s, "error.code"), "no_such_instance");
-    assert_non_null(strstr(said(s, "error.message"), "order-7"));
+    static const char *const changes[] = {"signal", "cancel", "terminate", "resume"};
+    for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+        char path[64];
+        snprintf(path, sizeof path, "/api/v1/instances/order-7/%s", changes[i]);
+        assert_int_equal(change(s, path, i == 0 ? "{\"name\":\"go\"}" : NULL), 409);
+        assert_string_equal(said(s, "error.code"), "has_ended");
+        assert_string_equal(said(s, "error.message"), "order-7 has ended: Completed");
+    }
 }
 
 static void a_start_is_idempotent_and_conflicts_are_named(void **state) {
@@ -102,7 +107,8 @@ static ebb_status asks_for_its_own(ebb_cx *cx, void *arg) {
         if (st != EBB_OK) return st;
         const ebb_http_response *r = ebb_http_response_of(&v);
         const char *at = strstr(r->body, "nobody-");
-        t->mine += r->status == 404 && at != NULL && strncmp(at, id, strlen(id)) == 0 &&
+        t->mine += r->status == 404 && strstr(r->body, "instance") != NULL && at != NULL &&
+                   strncmp(at, id, strlen(id) - 1) == 0 && strchr("0123456789", at[strlen(id) - 1]) == NULL &&
                    strstr(at + 1, "nobody-") == NULL;
         ebb_value_discard(cx, v);
     }
@@ -129,6 +135,23 @@ static void a_failure_names_the_instance_of_its_own_request(void **state) {
     for (size_t i = 0; i < STRANGERS; i++) assert_int_equal(all[i].mine, ROUNDS);
     assert_int_equal(look(s, "/api/v1/instances/a%01"), 400);
     assert_string_equal(said(s, "error.message"), "no valid id of an instance");
+}
+
+/* A client resolves them in a path, and so asks for something else. */
+static void names_that_no_path_can_have_are_refused(void **state) {
+    serve_world *s = *state;
+    static const char *const refused[] = {".", ".."}, *const taken[] = {"...", "a..", "../a"};
+    char body[80];
+    for (size_t i = 0; i < 2; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", refused[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 400);
+        assert_string_equal(said(s, "error.message"), "no valid id of an instance");
+    }
+    for (size_t i = 0; i < 3; i++) {
+        snprintf(body, sizeof body, "{\"name\":\"order\",\"id\":\"%s\"}", taken[i]);
+        assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    }
+    assert_int_equal(look(s, "/api/v1/instances/..%2Fa"), 200);
 }
 
 static bool has_two(void *world) {
@@ -177,6 +200,99 @@ static void a_history_is_paged_by_turns(void **state) {
     assert_int_equal(look(s, "/api/v1/instances/none/history"), 404);
 }
 
+static void assert_input_is(serve_world *s, const char *body, const char *input) {
+    ebb_value v;
+    assert_int_equal(change(s, "/api/v1/instances", body), 201);
+    char *id = strdup(said(s, "id"));
+    assert_int_equal(loop_await(s->w, ebb_instance_status(ebb_loop_cx(s->w->loop), s->store, id), &v),
+                     EBB_OK);
+    const ebb_blob is = ebb_instance_info_of(&v)->input;
+    if (is.n != strlen(input) || memcmp(is.at, input, is.n) != 0)
+        fail_msg("%s: '%.*s' is not '%s'", body, (int)is.n, (const char *)is.at, input);
+    ebb_value_discard(ebb_loop_cx(s->w->loop), v);
+    free(id);
+}
+
+static void an_input_is_stored_as_it_was_sent(void **state) {
+    static const char *const inputs[] = {"0.1",
+                                         "-1.50e+03",
+                                         "1.0",
+                                         "12345678901234567",
+                                         "\"\"",
+                                         "\"caf\\u00e9 \\\"}\\\\\"",
+                                         "[ 0.1 , [ ] ]",
+                                         "null",
+                                         "{\"input\" : {\"id\":\"}\", \"a\":[1,\"]\\\"\"]}}",
+                                         "{}"};
+    static const char *const bodies[] = {"{\"name\":\"order\",\"input\":%s}",
+                                         "{\"input\":%s,\"name\":\"order\"}",
+                                         " { \"name\" :\t\"order\"\r\n, \"input\"  : %s  } "};
+    serve_world *s = *state;
+    char body[300];
+    for (size_t i = 0; i < sizeof inputs / sizeof *inputs; i++) {
+        for (size_t k = 0; k < sizeof bodies / sizeof *bodies; k++) {
+            snprintf(body, sizeof body, bodies[k], inputs[i]);
+            assert_input_is(s, body, inputs[i]);
+        }
+    }
+    assert_input_is(s, "{\"name\":\"order\",\"inp\\u0075t\":[ 1 ]}", "[1]"); /* a name with an escape */
+    assert_input_is(s, "{\"name\":\"order\"}", "");
+}
+
+enum { LARGE = 1 << 20, LARGES = 6, HISTORY_MOST = 4 << 20 };
+
+typedef struct turned {
+    serve_world *s;
+    json_int_t turn;
+} turned;
+
+static bool has_turned(void *arg) {
+    const turned *t = arg;
+    return look(t->s, "/api/v1/instances/one") == 200 && said_number(t->s, "turn") > t->turn;
+}
+
+/* Signals that nobody waits for, each of a turn of its own. */
+static void send_larges(serve_world *s) {
+    static const char head[] = "{\"name\":\"other\",\"body\":\"";
+    char *body = malloc(LARGE + 100);
+    assert_non_null(body);
+    const int n = sprintf(body, "%s", head);
+    memset(body + n, 'x', LARGE);
+    memcpy(body + n + LARGE, "\"}", 3);
+    for (int i = 0; i < LARGES; i++) {
+        assert_int_equal(look(s, "/api/v1/instances/one"), 200);
+        turned t = {s, said_number(s, "turn")};
+        assert_int_equal(change(s, "/api/v1/instances/one/signal", body), 202);
+        loop_until(s->w, has_turned, &t);
+    }
+    free(body);
+}
+
+static void a_page_of_a_history_ends_when_it_is_large(void **state) {
+    serve_world *s = *state;
+    char path[80] = "/api/v1/instances/one/history";
+    size_t pages = 0, larges = 0, last = 0;
+    start(s, "order", "one");
+    until(s, "/api/v1/instances/one", "custom", "waits");
+    send_larges(s);
+    do {
+        assert_int_equal(look(s, path), 200);
+        const json_t *events = member(s->said, "events");
+        assert_in_range(strlen(s->text), 0, HISTORY_MOST + LARGE + 65536);
+        for (size_t i = 0; i < json_array_size(events); i++) {
+            const json_t *e = json_array_get(events, i);
+            assert_int_equal(json_integer_value(json_object_get(e, "number")), ++last);
+            larges += json_string_length(member(e, "event.body")) == LARGE;
+        }
+        if (!json_is_null(member(s->said, "next")))
+            snprintf(path, sizeof path, "/api/v1/instances/one/history?after=%d",
+                     (int)said_number(s, "next"));
+        pages++;
+    } while (!json_is_null(member(s->said, "next")));
+    assert_int_equal(larges, LARGES);
+    assert_int_equal(pages, 2);
+}
+
 static void cancels_resets_and_resumes_say_what_they_refuse(void **state) {
     serve_world *s = *state;
     start(s, "order", "one");
@@ -186,8 +302,9 @@ static void cancels_resets_and_resumes_say_what_they_refuse(void **state) {
     assert_int_equal(change(s, "/api/v1/instances/one/cancel", "{\"reason\":\"sold out\"}"), 202);
     until(s, "/api/v1/instances/one", "state", "Cancelled");
     assert_string_equal(said(s, "text"), "sold out");
-    assert_int_equal(change(s, "/api/v1/instances/one/cancel", NULL), 404);
+    assert_int_equal(change(s, "/api/v1/instances/one/cancel", NULL), 409);
     assert_int_equal(change(s, "/api/v1/instances/one/reset", "{\"event\":99}"), 400);
+    assert_string_equal(said(s, "error.message"), "one has no event 99");
     assert_int_equal(change(s, "/api/v1/instances/one/reset", "{\"event\":1}"), 202);
     until(s, "/api/v1/instances/one", "state", "Running");
     assert_int_equal(said_number(s, "execution"), 2);
@@ -244,19 +361,45 @@ static ebb__store_fault always(void *arg, uint64_t n, const ebb_provider_call *c
     return EBB__FAULT_BEFORE;
 }
 
+static bool is_ready(void *s) {
+    return look(s, "/readyz") == 200;
+}
+
+static bool is_not_ready(void *s) {
+    return look(s, "/readyz") == 503;
+}
+
 static void a_store_that_does_not_answer_is_named(void **state) {
     static const ebb__store_faults faults = {.at = always};
     serve_world *s = *state;
-    assert_int_equal(look(s, "/readyz"), 200);
+    assert_true(is_ready(s));
     ebb__store_set_faults(s->store, &faults);
-    assert_int_equal(look(s, "/readyz"), 503);
+    loop_until(s->w, is_not_ready, s);
     assert_string_equal(said(s, "error.code"), "store_unavailable");
     assert_int_equal(look(s, "/healthz"), 200);
     assert_int_equal(look(s, "/api/v1/instances"), 503);
     assert_string_equal(said(s, "error.code"), "store_unavailable");
     assert_int_equal(change(s, "/api/v1/instances", "{\"name\":\"order\"}"), 503);
     ebb__store_set_faults(s->store, NULL);
-    assert_int_equal(look(s, "/readyz"), 200);
+    loop_until(s->w, is_ready, s);
+}
+
+static ebb__store_fault count_lists(void *lists, uint64_t n, const ebb_provider_call *c) {
+    (void)n;
+    *(uint64_t *)lists += c->op == EBB_PROVIDER_LIST;
+    return EBB__FAULT_NONE;
+}
+
+static void whether_it_is_ready_is_asked_once_a_second(void **state) {
+    serve_world *s = *state;
+    uint64_t lists = 0;
+    const ebb__store_faults faults = {.at = count_lists, .arg = &lists};
+    ebb__store_set_faults(s->store, &faults);
+    const uint64_t begun = ebb_now(ebb_loop_cx(s->w->loop));
+    for (int i = 0; i < 100; i++) assert_true(is_ready(s));
+    assert_in_range(lists, 1, 1 + (ebb_now(ebb_loop_cx(s->w->loop)) - begun) / EBB_SECOND);
+    while (lists < 2) assert_true(is_ready(s));
+    ebb__store_set_faults(s->store, NULL);
 }
 
 int main(void) {
@@ -264,9 +407,13 @@ int main(void) {
         DURABLE(an_order_from_its_start_to_its_end),
         DURABLE(a_start_is_idempotent_and_conflicts_are_named),
         DURABLE(lists_are_filtered_and_paged),
+        DURABLE(whether_it_is_ready_is_asked_once_a_second),
+        DURABLE(names_that_no_path_can_have_are_refused),
         DURABLE(a_failure_names_the_instance_of_its_own_request),
         DURABLE(children_are_found_whatever_their_names),
+        DURABLE(an_input_is_stored_as_it_was_sent),
         DURABLE(a_history_is_paged_by_turns),
+        DURABLE(a_page_of_a_history_ends_when_it_is_large),
         DURABLE(cancels_resets_and_resumes_say_what_they_refuse),
         DURABLE(many_are_cancelled_by_a_filter_and_never_for_lack_of_one),
         DURABLE(a_store_that_does_not_answer_is_named),

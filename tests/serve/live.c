@@ -232,6 +232,14 @@ static void an_explanation_has_at_most_so_many_bytes(void **state) {
     assert_in_range(strlen(s->text), 65536, 70000);
 }
 
+static void without_a_log_in_a_file_there_are_no_lines(void **state) {
+    serve_world *s = *state;
+    char path[160];
+    path_of(path, rollout(s), "/audit");
+    assert_int_equal(look(s, path), 404);
+    assert_string_equal(said(s, "error.code"), "no_log");
+}
+
 static void a_workflow_that_is_gone_is_not_found(void **state) {
     serve_world *s = *state;
     assert_int_equal(look(s, "/api/v1/workflows/7.9.9"), 404);
@@ -265,6 +273,24 @@ static void paths_begin_with_the_prefix(void **state) {
     (void)serve_down(state);
 }
 
+/* ---- times --------------------------------------------------------------------------------------------------------- */
+
+static bool three_are_timed(void *world) {
+    ebb_http_server_stats now;
+    uint64_t n = 0;
+    ebb_http_server_stats_of(((serve_world *)world)->server, &now);
+    for (size_t i = 0; i < sizeof now.latency / sizeof *now.latency; i++) n += now.latency[i];
+    return n == 3 && now.answered[2] == 2 && now.answered[4] == 1 && now.latency[0] == 0;
+}
+
+static void each_whole_response_is_timed(void **state) {
+    serve_world *s = *state;
+    assert_int_equal(look(s, "/healthz"), 200);
+    assert_int_equal(look(s, "/healthz"), 200);
+    assert_int_equal(look(s, "/api/v1/instances"), 404);
+    loop_until(s->w, three_are_timed, s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         SERVED(health_and_readiness_are_answered),
@@ -275,9 +301,11 @@ int main(void) {
         SERVED(the_region_of_the_server_is_not_cancelled),
         SERVED(a_drain_is_shown_explained_extended_and_forced),
         SERVED(an_explanation_has_at_most_so_many_bytes),
+        SERVED(without_a_log_in_a_file_there_are_no_lines),
         SERVED(a_workflow_that_is_gone_is_not_found),
         SERVED(the_counters_of_the_server_count),
         cmocka_unit_test(paths_begin_with_the_prefix),
+        SERVED(each_whole_response_is_timed),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -71,9 +71,14 @@ ebb_web_tree(playground node --test web/playground/test/page.test.js)
 # Its source, edited with real keys, and axe, which npm installs into build/npm when it is first asked to.
 ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 
-# The dashboard, in Chromium, served by `ebb serve` with a program and a store.
+# The dashboard, in Chromium, served by `ebb serve` with a program and a store; its tree, by a service of tests/serve.
 ebb_web_tree(dashboard node --test web/dashboard/test/dashboard.test.js)
-set_property(TEST web.dashboard APPEND PROPERTY ENVIRONMENT "EBB_APP=$<TARGET_FILE:example_durable_app>")
+ebb_web_tree(dashboard_tree node --test web/dashboard/test/tree.test.js)
+ebb_web_tree(dashboard_series node --test web/dashboard/test/series.test.js)
+ebb_web_tree(dashboard_frames node --test web/dashboard/test/frames.test.js)
+ebb_web_tree(dashboard_access node --test web/dashboard/test/access.test.js)
+set_property(TEST web.dashboard web.dashboard_tree web.dashboard_frames web.dashboard_access APPEND PROPERTY ENVIRONMENT
+    "EBB_APP=$<TARGET_FILE:example_durable_app>" "EBB_HARBOUR=$<TARGET_FILE:harbour>")
 
 # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that nobody
 # chose in the soak.
@@ -84,7 +89,7 @@ ebb_web_tree(mutants.soak ${mutate} --random 60)
 ebb_soak(web.mutants.soak)
 
 # The first of these installs packages into build/npm, which the others then find.
-set_tests_properties(web.bundle web.playground web.playground_source PROPERTIES RESOURCE_LOCK build_npm)
+set_tests_properties(web.bundle web.playground web.playground_source web.dashboard_access PROPERTIES RESOURCE_LOCK build_npm)
 # What takes real time in them must not wait for a processor. The mutants take all that they are given.
 ebb_clock(web.node_clock web.chromium_clock web.tools_clock web.example_storm web.example_tabs)
 set_tests_properties(web.recorded web.mutants.soak PROPERTIES RUN_SERIAL TRUE)

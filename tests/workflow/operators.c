@@ -305,6 +305,23 @@ static void there_is_one_and_it_can_be_made_until_the_drain_is_over(void **state
     assert_int_equal(ebb_id_status(ebb_workflow_operator_region(ww->host, other).id), EBB_ERR_STALE);
 }
 
+/* Machines of a service that closes wait for its units, which may still send. The operators' units are none of these. */
+static void operators_do_not_hold_up_machines(void **state) {
+    workflow_world *ww = *state;
+    ebb_workflow wf = open_plain(ww);
+    const ebb_region_opts unit = {.parent = ebb_workflow_operator_region(ww->host, wf), .unit = true};
+    const ebb_machines_opts opts = {.parent = ebb_workflow_region(ww->host, wf), .n_kinds = 1};
+    ebb_machines *ms;
+    operator* o = world_keep(ww->world, sizeof *o);
+    *o = (operator){.ww = ww, .wf = wf, .heeds = true};
+    o->task = ebb_spawn(ww->host, ebb_region_open(ww->host, &unit), operate, o);
+    assert_int_equal(ebb_machines_open(ww->host, &ms, &opts), EBB_OK);
+    workflow_stop(ww, wf);
+    assert_int_equal(workflow_state(ww, wf), EBB_WORKFLOW_FINALIZED);
+    assert_int_equal(workflow_report(ww, wf).elapsed, 0);
+    assert_int_equal(ebb_machines_free(ms), EBB_OK);
+}
+
 static void awaits_one(ebb_cx *cx, ebb_drain *d, drainer *me) {
     (void)d;
     assert_int_equal(ebb_await(cx, ebb_future_ready(cx, ebb_value_int(7)), NULL), EBB_OK);
@@ -335,6 +352,7 @@ int main(void) {
         IN_WORKFLOWS(the_outer_workflow_waits_for_the_operators_of_an_inner_one),
         IN_WORKFLOWS(a_workflow_whose_work_ends_by_itself_lets_them_go),
         IN_WORKFLOWS(operators_who_have_ended_before_hold_nothing_up),
+        IN_WORKFLOWS(operators_do_not_hold_up_machines),
         IN_WORKFLOWS(operators_do_not_hold_up_a_drain_whose_handlers_use_futures),
         IN_WORKFLOWS(what_a_unit_of_an_operator_begins_is_not_counted),
         IN_WORKFLOWS(there_is_one_and_it_can_be_made_until_the_drain_is_over),

@@ -27,6 +27,8 @@ async function problemOf(response) {
     return new Error([message, where && `at ${where}`, expected && `expected ${expected}`].filter(Boolean).join(', '));
 }
 
+export const pathOf = (id) => `api/v1/instances/${encodeURIComponent(id)}`;
+
 export async function ask(path) {
     const response = await fetch(path, { headers: headers() });
     if (!response.ok) throw await problemOf(response);
@@ -50,11 +52,11 @@ function dispatch(block, on) {
         if (line.startsWith('event: ')) name = line.slice(7);
         else if (line.startsWith('data: ')) data.push(line.slice(6));
     }
-    if (data.length > 0) on[name]?.(JSON.parse(data.join('\n')));
+    if (data.length > 0) on(name, JSON.parse(data.join('\n')));
 }
 
 /**
- * Reads events until the stream ends: `on` has a function for each name. EventSource can't send a token.
+ * Reads events until the stream ends, and calls on(name, data) for each. EventSource can't send a token.
  * @param {AbortSignal} signal
  */
 export async function events(path, on, signal) {

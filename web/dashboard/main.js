@@ -1,15 +1,37 @@
-/* The dashboard of a service: its stream of events, shown; and what the operator asks for, said. */
-import { events, setToken, takeToken } from './api.js';
-import { showDrains } from './drains.js';
-import { setText } from './element.js';
-import { query, showInstances, useInstances } from './instances.js';
+/* The dashboard of a service: its views, its stream of events, and how what an operator asked for has ended.
+ *
+ * A view is a module that exports one function, and a line in VIEWS. The function is called when the view is first looked
+ * at: `make(place, host)`. `place` is an empty element with the view's heading before it; `host` has `say`, `ask`, `change`,
+ * `go`, the `model` of regions and tasks, and the `series` of the numbers. It returns what the view wants to hear of, each of it optional:
+ *
+ *     shown(rest)    it is looked at; `rest` has the parts of the address after its name: #/instances/order-7 -> ['order-7']
+ *     hidden()       something else is
+ *     on: { live(snapshot), ... }    the events of the stream by name, while it is looked at
+ */
+import { ask, change, events, setToken, takeToken } from './api.js';
+import { h, setAttribute, setText } from './element.js';
+import { instances } from './instances.js';
+import { useKeys } from './keys.js';
+import { Model } from './model.js';
+import { overview } from './overview.js';
+import { plots } from './plots.js';
 import { age } from './rows.js';
-import { showTree } from './tree.js';
+import { Series } from './series.js';
+
+const VIEWS = [
+    { name: 'overview', title: 'Overview', make: overview },
+    { name: 'instances', title: 'Instances', make: instances },
+    { name: 'plots', title: 'Plots', make: plots },
+];
 
 const AGAIN_MS = 1000;
 const said = document.querySelector('#said');
 const token = document.querySelector('#token');
+const main = document.querySelector('#main');
+const model = new Model(); /* of regions and tasks */
+const series = new Series(); /* of the numbers */
 let stream = new AbortController();
+let now; /* the view that is looked at */
 
 /** Says how something ended. */
 async function say(what, outcome) {
@@ -23,6 +45,55 @@ async function say(what, outcome) {
     }
 }
 
+/* ---- views --------------------------------------------------------------------------------------------------------- */
+
+/** To a view, or to something in one: go('instances', 'order-7'). */
+function go(name, ...rest) {
+    location.hash = `#/${[name, ...rest].map(encodeURIComponent).join('/')}`;
+}
+
+const host = { say, ask, change, go, model, series };
+
+function makeView(view) {
+    const place = h('div', { className: 'place' });
+    const title = h('h2', { id: `${view.name}-title`, className: 'unseen' }, view.title);
+    view.section = h('section', { className: 'view', 'aria-labelledby': title.id }, title, place);
+    view.section.dataset.view = view.name;
+    main.append(view.section);
+    view.made = view.make(place, host) ?? {};
+}
+
+function partsOf(hash) {
+    const [, name, ...rest] = hash.split('/').map(decodeURIComponent);
+    return { view: VIEWS.find((v) => v.name === name) ?? VIEWS[0], rest };
+}
+
+function showView() {
+    if (!/^#?$|^#\//.test(location.hash)) return; /* a place on the page */
+    const { view, rest } = partsOf(location.hash);
+    if (view !== now) now?.made.hidden?.();
+    if (view.made === undefined) makeView(view);
+    for (const v of VIEWS) {
+        if (v.section !== undefined) v.section.hidden = v !== view;
+        setAttribute(v.link, 'aria-current', v === view ? 'page' : undefined);
+    }
+    now = view;
+    document.title = `${view.title} - Ebb dashboard`;
+    view.made.shown?.(rest);
+}
+
+function useViews() {
+    const list = document.querySelector('#views ul');
+    for (const view of VIEWS) {
+        view.link = h('a', { href: `#/${view.name}` }, view.title);
+        list.append(h('li', {}, view.link));
+    }
+    addEventListener('hashchange', showView);
+    showView();
+}
+
+/* ---- the stream ---------------------------------------------------------------------------------------------------- */
+
 function showLink(state, text) {
     document.body.dataset.link = state;
     setText(document.querySelector('#link'), text);
@@ -30,14 +101,18 @@ function showLink(state, text) {
 
 function showLive(snapshot) {
     const [loop] = snapshot.loops;
+    series.add(loop, performance.now());
     showLink('live', loop.state === 'IDLE' ? 'live' : `live, ${loop.state} ${age(loop.elapsed_ms)} of ${age(loop.budget_ms)}`);
     setText(document.querySelector('#service'),
         `Ebb ${snapshot.version}, process ${snapshot.pid}: ${loop.tasks} tasks, ${loop.regions} regions, ${loop.fibers.alive} fibers`);
-    showTree(loop, say);
-    showDrains(loop, say);
 }
 
-const on = { live: showLive, instances: (page) => showInstances(page, say) };
+function hear(name, data) {
+    if (name === 'live') showLive(data);
+    if (name === 'tree') model.apply(data, performance.now());
+    now.made.on?.[name]?.(data);
+}
+
 const sleep = (ms) => new Promise((resolve) => {
     setTimeout(resolve, ms);
 });
@@ -48,7 +123,7 @@ async function follow() {
         stream = new AbortController();
         const { signal } = stream;
         try {
-            await events(`api/v1/events?${query()}`, on, signal);
+            await events('api/v1/events?most=1', hear, signal);
             showLink('lost', 'the service has ended the stream');
         } catch (error) {
             if (!signal.aborted) showLink('lost', error.message);
@@ -65,5 +140,6 @@ document.querySelector('#access').addEventListener('submit', (event) => {
     setText(said, 'the token is used in this tab');
     stream.abort();
 });
-useInstances(say, () => stream.abort());
+useViews();
+useKeys(VIEWS, go);
 follow();

@@ -1,10 +1,9 @@
-/* Tables whose rows have keys: a row that stays keeps its elements, and with them the focus. */
+/* Rows that have keys: a row that stays keeps its elements, and with them the focus. And buttons that ask back. */
 import { h, setText } from './element.js';
 
-/** Brings the rows of a table in line with `items`. `make` gives a new row, `update` writes what may have changed. */
-export function showRows(table, items, keyOf, make, update) {
-    const body = table.tBodies[0];
-    const before = new Map(Array.from(body.rows, (row) => [row.dataset.key, row]));
+/** Brings the children of `body` in line with `items`. `make` gives a new one, `update` writes what may have changed. */
+export function showRows(body, items, keyOf, make, update) {
+    const before = new Map(Array.from(body.children, (row) => [row.dataset.key, row]));
     const keys = new Set(items.map(keyOf));
     for (const [key, row] of before) if (!keys.has(key)) row.remove();
     let at = body.firstElementChild;
@@ -16,6 +15,14 @@ export function showRows(table, items, keyOf, make, update) {
         if (row === at) at = at.nextElementSibling;
         else body.insertBefore(row, at);
     }
+}
+
+/** An empty table in its own scrolled box. A heading '' is that of the actions. */
+export function tableOf(id, headings) {
+    const heading = (text) => h('th', { scope: 'col' }, text === '' ? h('span', { className: 'unseen' }, 'Actions') : text);
+    const table = h('table', { id }, h('thead', {}, h('tr', {}, ...headings.map(heading))), h('tbody'));
+    const scroll = h('div', { className: 'scroll', tabIndex: 0, role: 'group', ariaLabel: `table of ${id}` }, table);
+    return { table, scroll, body: table.tBodies[0] };
 }
 
 /** A row with a heading and `n` cells more. */
@@ -40,8 +47,48 @@ export function showState(cell, state) {
 
 /** A button that says what it is for to those who can't see its row. */
 export function rowButton(text, about, click) {
-    return h('button', { type: 'button', onclick: click }, text, h('span', { className: 'unseen' }, ` ${about}`));
+    const onclick = ({ currentTarget: button }) => button.getAttribute('aria-disabled') === null && click();
+    return h('button', { type: 'button', onclick }, text, h('span', { className: 'unseen' }, ` ${about}`));
 }
+
+const ARMED_MS = 5000;
+
+/** Takes a first press back. */
+export function disarm(button) {
+    delete button.dataset.armed;
+    clearTimeout(button.timer);
+    setText(button.firstChild, button.label);
+}
+
+/**
+ * A button that asks back: `act(false)` returns the question, and a second press within a few seconds is act(true). It has
+ * one question at a time.
+ */
+export function confirmButton(text, about, act) {
+    const label = h('span', {}, text);
+    const button = h('button', { type: 'button', className: 'confirm' }, label, h('span', { className: 'unseen' }, ` ${about}`));
+    button.label = text;
+    button.addEventListener('click', async () => {
+        const armed = button.dataset.armed !== undefined;
+        if (button.getAttribute('aria-disabled') !== null) return;
+        if (armed) disarm(button);
+        const question = await act(armed);
+        if (armed || question === undefined) return;
+        button.dataset.armed = '';
+        setText(label, question);
+        clearTimeout(button.timer);
+        button.timer = setTimeout(() => disarm(button), ARMED_MS);
+    });
+    button.addEventListener('keydown', (event) => {
+        if (event.key === 'Escape') disarm(button);
+    });
+    return button;
+}
+
+export const timeOf = (ns) => (ns === 0 ? '' : new Date(ns / 1e6).toLocaleString('sv'));
+
+/** The status that an orchestration has given itself. */
+export const shownCustom = (custom) => (custom === null ? '' : typeof custom === 'string' ? custom : JSON.stringify(custom));
 
 export function age(ms) {
     if (ms === undefined) return '';
