@@ -136,6 +136,14 @@ class Service(Doctor):
         token.write_text("short\n")
         self.found("token", "fail", "token")
 
+    def test_the_options_of_a_file(self):
+        (self.root / "serve.conf").write_text("store = redis:x\n")
+        self.found("store", "fail", "'redis:x' is no store", "--config", self.root / "serve.conf")
+        (self.root / "serve.conf").write_text("nothing = 1\n")
+        done = self.run_it("--config", self.root / "serve.conf")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("nothing", done.stderr)
+
     def test_the_address(self):
         with socket.socket() as other:
             other.bind(("127.0.0.1", 0))

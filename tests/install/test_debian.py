@@ -44,9 +44,11 @@ class Debian(unittest.TestCase):
         packed = " ".join(text("debian/copyright").replace(" .\n", " ").split())
         self.assertIn(" ".join(text("LICENSE").split("\n", 4)[4].split()), packed)
 
-    @unittest.skipUnless((SOURCE / "share/ebb.service").exists() and shutil.which("systemd-analyze"), "no unit")
     def test_the_unit_starts_what_is_packaged(self):
         self.assertIn("\nExecStart=/usr/bin/ebb serve ", text("share/ebb.service"))
+        self.assertIn(" --config /etc/ebb/serve.conf", text("share/ebb.service"))
+        for name in ("etc/ebb/serve.conf", "lib/systemd/system/ebb.service"):
+            self.assertIn(f" debian/ebb/{name}\n", text("debian/rules"))
 
     def test_the_image_runs_what_is_installed(self):
         image = text("Containerfile")
