@@ -14,6 +14,7 @@
 #   make h2spec          h2spec, strict, against the HTTP server, where Go is at hand; RUNS=10 for ten in a row
 #   make install         libebb.so, libebb.a, headers and the command, below PREFIX (/usr/local) and DESTDIR;
 #                        needs a C compiler, CMake, Ninja, pkg-config and the libraries only
+#   make deb             Debian packages in build/deb: linted, and tried in a clean root (docs/install.md)
 #   make st              of the soak, ST-01 to ST-04 alone, as long as their source says
 #   make DEPS=: ...      look for no packages: you bring your own tools
 
@@ -36,7 +37,7 @@ SHELL_SCRIPTS = $(shell grep -lE '^\#!.*\bbash\b' scripts/* .ci/*)
 build = cmake --preset $(1) && cmake --build --preset $(1)
 
 .PHONY: all run tour test soak st bench bench-peers asan tsan fuzz lint format docs install clean wasm clang aarch64 \
-    playground h2spec
+    playground h2spec deb
 .NOTPARALLEL:
 
 all:
@@ -142,6 +143,10 @@ install:
 	cmake --preset install -DCMAKE_INSTALL_PREFIX=$(PREFIX)
 	cmake --build --preset install
 	DESTDIR=$(DESTDIR) cmake --install build/install
+
+deb:
+	$(DEPS) install deb
+	scripts/deb
 
 clean:
 	rm -rf build

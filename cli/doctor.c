@@ -22,6 +22,7 @@ const ebb__help ebb__help_doctor = {
     .forms = (const ebb__help_form[]){{NULL, "", ""}, {0}},
     .options =
         (const ebb__help_option[]){
+            {"--config", "FILE", NULL, 0, "The options of the service, as of `ebb serve`."},
             {"--dir", "DIR", NULL, 0, "The directory of the service; .ebb by default."},
             {"--store", "URL", NULL, 0,
              "Its store; by default ebb.db in DIR. Of PostgreSQL it checks the version, a "
@@ -72,7 +73,7 @@ void ebb__doctor_say(ebb__doctor *d, ebb__verdict v, const char *check, const ch
 /* ---- arguments --------------------------------------------------------------------------------------- */
 
 static bool is_of_serve(const char *word) {
-    static const char *const names[] = {"--dir", "--store", "--listen"};
+    static const char *const names[] = {"--config", "--dir", "--store", "--listen"};
     for (size_t i = 0; i < sizeof names / sizeof *names; i++) {
         if (strcmp(word, names[i]) == 0) return true;
     }

@@ -62,7 +62,7 @@ static bool name_of(const char *dir, char name[NAME_MOST + 1]) {
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     const char *slash = strrchr(path, '/'), *last = slash != NULL ? slash + 1 : path;
     if (is_name(last)) {
-        (void)snprintf(name, NAME_MOST + 1, "%s", last);
+        memcpy(name, last, strlen(last) + 1);
         return true;
     }
     ebb__cli_error(

@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """`ebb doctor`: each of its checks, on what is fit and on what is not.
 
-usage: doctor.py EBB POSTGRES [CLASS[.TEST]...]
+usage: doctor.py EBB POSTGRES MACHINE [CLASS[.TEST]...]
 """
 import json
 import os
@@ -14,7 +14,7 @@ import tempfile
 import unittest
 from pathlib import Path
 
-EBB = POSTGRES = ""
+EBB = POSTGRES = MACHINE = ""
 PATIENCE_S = 120
 
 
@@ -72,6 +72,22 @@ class Machine(Doctor):
         self.found("descriptors", "fail", "100 open files", **self.limited(resource.RLIMIT_NOFILE, 100))
         self.found("descriptors", "warn", "1000 open files", **self.limited(resource.RLIMIT_NOFILE, 1000))
 
+    def on_a_bad_machine(self, free_mib):
+        asan = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        return self.look(env=dict(os.environ, LD_PRELOAD=MACHINE, ASAN_OPTIONS=asan, FREE_MIB=str(free_mib)))
+
+    def test_libraries_of_another_version(self):
+        found = self.on_a_bad_machine(5000)
+        self.assertEqual([found[name]["verdict"] for name in ("sqlite", "libuv", "nghttp2")], ["fail", "warn", "ok"])
+        self.assertIn("2.8.17, built with 3.", found["sqlite"]["text"])
+
+    def test_a_disk_that_is_full_or_does_not_sync(self):
+        for mib, verdict in ((63, "fail"), (64, "warn"), (1023, "warn"), (1024, "ok")):
+            found = self.on_a_bad_machine(mib)
+            self.assertEqual((found["space"]["verdict"], found["space"]["text"]), (verdict, f"{mib} MiB are free"))
+        self.assertEqual(found["write"]["verdict"], "fail")
+        self.assertIn("Input/output error", found["write"]["text"])
+
     def test_small_files(self):
         self.found("file-size", "warn", "at most 1048576 bytes", **self.limited(resource.RLIMIT_FSIZE, 1 << 20))
 
@@ -119,6 +135,14 @@ class Service(Doctor):
         self.found("token", "ok", "can be read")
         token.write_text("short\n")
         self.found("token", "fail", "token")
+
+    def test_the_options_of_a_file(self):
+        (self.root / "serve.conf").write_text("store = redis:x\n")
+        self.found("store", "fail", "'redis:x' is no store", "--config", self.root / "serve.conf")
+        (self.root / "serve.conf").write_text("nothing = 1\n")
+        done = self.run_it("--config", self.root / "serve.conf")
+        self.assertEqual((done.returncode, done.stdout), (2, ""))
+        self.assertIn("nothing", done.stderr)
 
     def test_the_address(self):
         with socket.socket() as other:
@@ -171,5 +195,5 @@ class Postgres(Doctor):
 
 
 if __name__ == "__main__":
-    EBB, POSTGRES = (os.path.abspath(path) for path in sys.argv[1:3])
-    unittest.main(argv=sys.argv[:1] + sys.argv[3:], verbosity=2)
+    EBB, POSTGRES, MACHINE = (os.path.abspath(path) for path in sys.argv[1:4])
+    unittest.main(argv=sys.argv[:1] + sys.argv[4:], verbosity=2)

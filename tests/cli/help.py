@@ -104,6 +104,12 @@ class Tables(unittest.TestCase):
                     known = {name for whose in WHOSE.get(stem, [stem]) for name in tables[whose]}
                     self.assertIn(option, known, path.name)
 
+    def test_the_options_of_the_daemon_are_in_the_table(self):
+        """It knows them without dashes, since a file may have them too."""
+        serve = next(c for c in self.commands if c.name == "serve")
+        names = re.findall(r'^    \{"([a-z-]+)", (?:0|offsetof)', (SOURCES / "daemon_args.c").read_text(), re.MULTILINE)
+        self.assertEqual({f"--{name}" for name in names}, set(serve.options))
+
     def test_the_verbs_of_durable_take_what_their_table_says(self):
         durable = next(c for c in self.commands if c.name == "durable")
         bits = dict(re.findall(r'^    \{"(--[a-z-]+)", (\w+),', (SOURCES / "durable_args.c").read_text(), re.MULTILINE))

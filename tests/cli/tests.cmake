@@ -32,7 +32,7 @@ ebb_python(cli.test cli/test.py ${EBB_CLI})
 # The conformance suite of stores, and URLs that lead to none.
 ebb_python(cli.provider cli/provider.py ${EBB_CLI})
 # Workers and operators of stores: SQLite, and a PostgreSQL server of its own; libraries that they load.
-foreach(name other empty)
+foreach(name other empty machine)
     add_library(cli.app_${name} MODULE ${dir}/apps/${name}.c)
     ebb_warnings(cli.app_${name})
     target_include_directories(cli.app_${name} PRIVATE ${PROJECT_SOURCE_DIR}/include)
@@ -58,7 +58,7 @@ if(NOT EBB_SANITIZED)
     ebb_python(cli.help cli/help.py ${EBB_CLI})
 endif()
 # What is fit for a service and what is not: limits, rights, addresses, stores, a PostgreSQL server of its own.
-ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres>)
+ebb_python(cli.doctor cli/doctor.py ${EBB_CLI} $<TARGET_FILE:cli.postgres> $<TARGET_FILE:cli.app_machine>)
 # Projects that ebb init writes, and what it refuses.
 ebb_python(cli.init cli/init.py ${EBB_CLI})
 # 2,000 requests a second for a minute with the dashboard open, beside examples/web; then 10,000 idle connections.
