@@ -74,6 +74,8 @@ ebb_web_tree(playground_source node --test web/playground/test/source.test.js)
 # The dashboard, in Chromium, served by `ebb serve` with a program and a store.
 ebb_web_tree(dashboard node --test web/dashboard/test/dashboard.test.js)
 set_property(TEST web.dashboard APPEND PROPERTY ENVIRONMENT "EBB_APP=$<TARGET_FILE:example_durable_app>")
+# Its machines, with a program of typestate machines.
+ebb_web_tree(dashboard_machines node --test web/dashboard/test/machines.test.js)
 
 # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that nobody
 # chose in the soak.

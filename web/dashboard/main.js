@@ -1,8 +1,9 @@
 /* The dashboard of a service: its stream of events, shown; and what the operator asks for, said. */
-import { events, setToken, takeToken } from './api.js';
+import { ask, change, events, setToken, takeToken } from './api.js';
 import { showDrains } from './drains.js';
 import { setText } from './element.js';
 import { query, showInstances, useInstances } from './instances.js';
+import { machines } from './machines.js';
 import { age } from './rows.js';
 import { showTree } from './tree.js';
 
@@ -66,4 +67,5 @@ document.querySelector('#access').addEventListener('submit', (event) => {
     stream.abort();
 });
 useInstances(say, () => stream.abort());
+machines(document.querySelector('#machines-view'), { say, ask, change }).shown();
 follow();
