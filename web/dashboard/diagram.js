@@ -4,10 +4,11 @@ import { h, setAttribute } from './element.js';
 
 const SVG = 'http://www.w3.org/2000/svg';
 const BOX = { width: 132, height: 34 };
-const GAP = { x: 44, y: 62 };
+const GAP = { x: 84, y: 66 };
 const PAD = 16;
 const LABEL_MOST = 24;
 const WIDEST = 5;
+const LABEL_ROOM = 130; /* beside the last box */
 
 function s(tag, attributes = {}, ...children) {
     const element = document.createElementNS(SVG, tag);
@@ -72,25 +73,36 @@ function placesOf(layers) {
             });
         });
     });
-    return { places, width: width + PAD * 4, height: PAD * 2 + layers.length * BOX.height + (layers.length - 1) * GAP.y };
+    return { places, width: width + LABEL_ROOM, height: PAD * 2 + layers.length * BOX.height + (layers.length - 1) * GAP.y };
 }
 
-/** Down, straight; up or along, around the right side, so that two arrows between the same states stay apart. */
+/**
+ * Between neighbours of a layer, across the gap; to the next layer, down on the left and up on the right, so that two arrows
+ * between the same states stay apart; else around the right side.
+ */
 function pathOf(a, b) {
     const half = BOX.height / 2;
-    if (b.row === a.row + 1) {
-        const [y1, y2] = [a.y + half, b.y - half - 4];
-        return { d: `M${a.x} ${y1}C${a.x} ${y1 + 24} ${b.x} ${y2 - 24} ${b.x} ${y2}`, x: (a.x + b.x) / 2, y: (y1 + y2) / 2 };
-    }
     const side = BOX.width / 2;
-    const out = Math.max(a.x, b.x) + side + 26 + 4 * Math.abs(b.row - a.row);
+    const rows = b.row - a.row;
+    if (rows === 0 && Math.abs(a.x - b.x) === BOX.width + GAP.x) {
+        const way = Math.sign(b.x - a.x);
+        const y = a.y + 7 * way;
+        return { d: `M${a.x + side * way} ${y}L${b.x - (side + 4) * way} ${y}`, x: (a.x + b.x) / 2, y: y + (way > 0 ? 15 : -7), most: 11 };
+    }
+    if (Math.abs(rows) === 1) {
+        const [x1, x2] = [a.x - 16 * rows, b.x - 16 * rows];
+        const [y1, y2] = [a.y + half * rows, b.y - (half + 4) * rows];
+        const [bend1, bend2] = [y1 + 24 * rows, y2 - 24 * rows];
+        return { d: `M${x1} ${y1}C${x1} ${bend1} ${x2} ${bend2} ${x2} ${y2}`, x: x1 + 0.6 * (x2 - x1), y: y1 + 0.6 * (y2 - y1) + 4 };
+    }
+    const out = Math.max(a.x, b.x) + side + 30 + 5 * Math.abs(rows);
     return {
         d: `M${a.x + side} ${a.y - 6}C${out} ${a.y - 6} ${out} ${b.y + 6} ${b.x + side + 4} ${b.y + 6}`,
-        x: out - 12, y: (a.y + b.y) / 2,
+        x: out - 18, y: (a.y + b.y) / 2, anchor: 'start',
     };
 }
 
-const cut = (text) => (text.length > LABEL_MOST ? `${text.slice(0, LABEL_MOST - 1)}…` : text);
+const cut = (text, most = LABEL_MOST) => (text.length > most ? `${text.slice(0, most - 1)}…` : text);
 
 /* ---- words --------------------------------------------------------------------------------------------------------- */
 
@@ -118,6 +130,7 @@ function wordsOf(type) {
 export class Diagram {
     #states = new Map();
     #arrows = new Map();
+    #labels = s('g'); /* above all else */
     #type;
 
     constructor(type) {
@@ -131,15 +144,17 @@ export class Diagram {
         }, s('path', { d: 'M0 0L8 4L0 8z' }))));
         for (const arrow of arrows) this.#drawArrow(arrow, pathOf(places.get(arrow.from), places.get(arrow.to)));
         for (const state of type.states) this.#drawState(state, places.get(state.name));
+        this.svg.append(this.#labels);
         this.words = wordsOf(type);
         this.element = h('figure', { className: 'states' }, this.svg,
             h('details', {}, h('summary', {}, 'The same in words'), this.words));
     }
 
-    #drawArrow({ from, to, on }, { d, x, y }) {
+    #drawArrow({ from, to, on }, { d, x, y, most, anchor = 'middle' }) {
         const path = s('path', { d, class: 'arrow', 'marker-end': 'url(#arrow)' });
-        const label = s('text', { x, y, class: 'on' }, cut(on.join(', ')));
-        this.svg.append(s('g', {}, s('title', {}, `${from} to ${to}: ${on.join(', ')}`), path, label));
+        const title = () => s('title', {}, `${from} to ${to}: ${on.join(', ')}`);
+        this.svg.append(s('g', {}, title(), path));
+        this.#labels.append(s('text', { x, y, class: `on ${anchor}` }, title(), cut(on.join(', '), most)));
         this.#arrows.set(JSON.stringify([from, to]), path);
     }
 
