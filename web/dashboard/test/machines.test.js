@@ -78,6 +78,7 @@ async function onPage(use, { size = { width: 1280, height: 900 }, quiet = true }
     const page = await browser.page({ timeoutMs: SOON_MS });
     await page.viewport(size);
     await page.goto(`${daemon.url}#token=${daemon.token}`);
+    await page.evaluate(() => { location.hash = '#/machines'; }); /* their view */
     await until(page, 'two machines', () => document.querySelectorAll('#machines tbody tr').length === 2);
     await use(page);
     if (quiet) assert.deepEqual(page.console, [], 'the console');
