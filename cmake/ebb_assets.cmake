@@ -18,14 +18,17 @@ ebb_asset(serve/openapi.json application/json)
 ebb_asset(web/dashboard/index.html "text/html; charset=utf-8")
 ebb_asset(web/dashboard/dashboard.css "text/css; charset=utf-8")
 ebb_asset(web/dashboard/trace.css "text/css; charset=utf-8")
+ebb_asset(web/dashboard/machines.css "text/css; charset=utf-8")
 ebb_asset(web/playground/icon.svg image/svg+xml)
 foreach(name
         dashboard/api
+        dashboard/diagram
         dashboard/drains
         dashboard/instance
         dashboard/instances
         dashboard/keys
         dashboard/lanes
+        dashboard/machines
         dashboard/main
         dashboard/model
         dashboard/overview

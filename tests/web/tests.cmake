@@ -81,6 +81,8 @@ set_property(TEST web.dashboard web.dashboard_tree web.dashboard_frames web.dash
     "EBB_APP=$<TARGET_FILE:example_durable_app>" "EBB_HARBOUR=$<TARGET_FILE:harbour>")
 ebb_web_tree(dashboard_trace node --test web/dashboard/test/trace.test.js)
 set_property(TEST web.dashboard_trace APPEND PROPERTY ENVIRONMENT "EBB_APP=$<TARGET_FILE:example_durable_app>")
+# Its machines, with a program of typestate machines.
+ebb_web_tree(dashboard_machines node --test web/dashboard/test/machines.test.js)
 
 # Mistakes planted in the package and in the kernel: as many as fit in a time here, all of them and sixty that nobody
 # chose in the soak.

@@ -12,6 +12,7 @@ import { ask, change, events, setToken, takeToken } from './api.js';
 import { h, setAttribute, setText } from './element.js';
 import { instances } from './instances.js';
 import { useKeys } from './keys.js';
+import { machines } from './machines.js';
 import { Model } from './model.js';
 import { overview } from './overview.js';
 import { plots } from './plots.js';
@@ -22,6 +23,7 @@ import { trace } from './trace.js';
 const VIEWS = [
     { name: 'overview', title: 'Overview', make: overview },
     { name: 'instances', title: 'Instances', make: instances },
+    { name: 'machines', title: 'Machines', make: machines },
     { name: 'plots', title: 'Plots', make: plots },
     { name: 'trace', title: 'Trace', make: trace },
 ];
