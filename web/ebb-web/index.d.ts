@@ -64,7 +64,7 @@ export type EventType =
     | 'obligation_aborted' | 'obligation_leaked' | 'finalizer_added' | 'finalizer_done'
     | 'finalizer_abandoned' | 'timer_armed' | 'timer_fired' | 'timer_disarmed' | 'received' | 'workflow'
     | 'operation_begun' | 'operation_ended' | 'operation_abandoned' | 'region_stopping' | 'string' | 'named'
-    | 'poll_ended' | 'waiting' | 'discarded';
+    | 'poll_ended' | 'waiting' | 'discarded' | 'present';
 
 /* ---- the host ------------------------------------------------------------------------------------------ */
 
