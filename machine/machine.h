@@ -378,6 +378,8 @@ ebb_machines *ebb__machines_next(const ebb_runtime *rt, const ebb_machines *afte
 void ebb__machines_total(const ebb_runtime *rt, ebb_machines_stats *out);
 /* The one to which the id of a machine or request belongs; NULL: none that lives. */
 ebb_machines *ebb__machines_of(const ebb_runtime *rt, uint64_t id);
+/* The runtime of machines of a region, until it is freed: also one that has ended. NULL: there is none. */
+ebb_machines *ebb__machines_in(const ebb_runtime *rt, ebb_region region);
 
 /* ---- trace ------------------------------------------------------------------------------------------------------ */
 

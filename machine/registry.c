@@ -82,6 +82,15 @@ ebb_machines *ebb__machines_of(const ebb_runtime *rt, uint64_t id) {
     return ms != NULL && ms->cx != NULL ? ms : NULL;
 }
 
+ebb_machines *ebb__machines_in(const ebb_runtime *rt, ebb_region region) {
+    const ebb__machine_layer *layer = layer_of(rt);
+    for (uint32_t i = 0; layer != NULL && i < layer->n; i++) {
+        ebb_machines *ms = layer->sets[i].ms;
+        if (ms != NULL && ms->region.id == region.id) return ms;
+    }
+    return NULL;
+}
+
 /* The first that is free: with one runtime of machines at a time, it is always the same. */
 ebb_status ebb__machine_set_of(ebb_runtime *rt, ebb__machine_set **out) {
     ebb__machine_layer *layer = layer_of(rt);

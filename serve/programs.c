@@ -169,11 +169,10 @@ static bool find_only(call *c) {
 
 /* ---- answers ------------------------------------------------------------------------------------------------------ */
 
-/* Whether the program is still the one that was asked: it may have been freed during the wait. */
-static bool is_open(const call *c) {
-    const char *name = ebb_http_param(c->a->x, "program");
-    const ebb_program *p = name != NULL ? ebb_program_find(c->a->cx, name) : NULL;
-    return p != NULL && p == c->p && ebb_machines_region(p->ms).id == c->region.id;
+/* Whether the program that was asked is still there. It may have ended since it gave its answer, or have been freed. */
+static bool is_there(const call *c) {
+    const ebb_machines *ms = ebb__machines_in(ebb__rt_of(c->a->cx), c->region);
+    return ms != NULL && ebb__program_of(ms) == c->p;
 }
 
 static void say_json(void *ctx, const char *text, size_t n) {
@@ -198,7 +197,7 @@ static ebb_status answer_reply(call *c, ebb_value v) {
 
 static ebb_status answer_fault(call *c) {
     ebb_program_event e;
-    if (!is_open(c) || !ebb_program_fault_of(c->p, c->to, &e))
+    if (!is_there(c) || !ebb_program_fault_of(c->p, c->to, &e))
         return ebb__answer_failure(c->a, EBB_FAULTED, NULL);
     char text[sizeof c->a->problem.message], place[sizeof c->a->problem.where];
     ebb__fault_say(&e, text, sizeof text);
@@ -268,7 +267,7 @@ static ebb_status send_message(call *c) {
     if (reply == NULL) return answer_status(c, st);
     st = ebb_await(c->a->cx, reply, &v);
     if (st != EBB_OK) return answer_status(c, st);
-    if (is_open(c)) return answer_reply(c, v);
+    if (is_there(c)) return answer_reply(c, v);
     ebb_value_discard(c->a->cx, v);
     return ebb__answer_failure(c->a, EBB_ERR_CLOSED, "the program has ended");
 }

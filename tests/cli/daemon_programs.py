@@ -11,6 +11,7 @@ import unittest
 from pathlib import Path
 
 import daemon
+from phases import without_phases  # noqa: E402, by the path of daemon.py
 
 OK, USAGE = 0, 2
 EXAMPLES = Path()
@@ -70,7 +71,7 @@ class WithPrograms(daemon.WithDaemons):
         """What it prints may have been read with its first lines already, which communicate() does not know."""
         d.process.terminate()
         said = d.process.stdout.read()
-        errors = d.process.stderr.read()
+        errors = without_phases(d.process.stderr.read())
         return d.process.wait(timeout=daemon.PATIENCE_S), said, errors
 
     def tell(self, d, name, message, fields=None, **more):

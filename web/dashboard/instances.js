@@ -82,6 +82,7 @@ class List {
     #restart() {
         disarm(this.all);
         this.#pages = [undefined];
+        this.#next = null; /* it was of another filter */
         this.#selected.clear();
         this.#again();
     }

@@ -71,7 +71,10 @@ describe('a list of instances', { concurrency: true }, () => {
         await Promise.all(Array.from({ length: 60 }, (_, i) => daemon.start(`page-${String(i).padStart(2, '0')}`)));
         await write(page, '[name="prefix"]', 'page-');
         await press(page, '#filter [type="submit"]');
-        await says(page, '.view[data-view="instances"]', 'Page 1, 50 instances');
+        await page.waitFor(() => { /* not the list of before the filter */
+            const ids = Array.from(document.querySelectorAll('#instances tbody th'), (th) => th.textContent);
+            return ids.length === 50 && ids.every((id) => id.startsWith('page-'));
+        }, 'the first page', SOON_MS);
         await press(page, '#instances-next');
         await says(page, '.view[data-view="instances"]', 'Page 2, 10 instances');
         await until(page, row('instances', 'page-59'));
