@@ -27,9 +27,9 @@ static bool takes_ends(const ebb_worker *w) {
     return w->dispatcher.task.id != 0 && !w->closing && !w->left && !w->turns_alone && !w->turn_suspects;
 }
 
-/* Also one with a turn in flight, after which it is seen whether it still is. */
+/* Also one with a turn in flight, after which it is seen whether it still is. A row that is gone would have the turn refused. */
 static ebb__hot *hot_for(const ebb_activity *a) {
-    ebb__hot *h = ebb__hot_find(a->worker, a->key);
+    ebb__hot *h = a->gone ? NULL : ebb__hot_find(a->worker, a->key);
     if (h == NULL || h->run == NULL || h->execution != a->execution || ebb__token_is_none(h->token))
         return NULL;
     return h;

@@ -57,6 +57,20 @@ static ebb_status one_late(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     return ebb_orch_join(o, 2, all);
 }
 
+static ebb_status first_then_echo(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_step all[2] = {ebb_orch_call(o, "echo", in, NULL), ebb_orch_call(o, "late", in, NULL)};
+    size_t won;
+    ebb_status st = ebb_orch_select(o, 2, all, &won);
+    if (st == EBB_OK) st = ebb_orch_await(o, all[won], out);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out) : st;
+}
+
+static ebb_status echo_then_signal(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_status st = ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out);
+    if (st == EBB_OK) st = ebb_orch_await(o, ebb_orch_event(o, "go"), NULL);
+    return st == EBB_OK ? ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out) : st;
+}
+
 static seen *begin(world *w, uint32_t cache, bool slow) {
     seen *s = world_keep(w, sizeof *s);
     *s = (seen){.slow = slow};
@@ -69,6 +83,8 @@ static seen *begin(world *w, uint32_t cache, bool slow) {
     assert_int_equal(ebb_worker_orch(s->d->worker, "three", 1, three), EBB_OK);
     assert_int_equal(ebb_worker_orch(s->d->worker, "at_once", 1, at_once), EBB_OK);
     assert_int_equal(ebb_worker_orch(s->d->worker, "one_late", 1, one_late), EBB_OK);
+    assert_int_equal(ebb_worker_orch(s->d->worker, "first_then_echo", 1, first_then_echo), EBB_OK);
+    assert_int_equal(ebb_worker_orch(s->d->worker, "echo_then_signal", 1, echo_then_signal), EBB_OK);
     assert_int_equal(ebb_worker_begin(s->d->worker), EBB_OK);
     return s;
 }
@@ -160,6 +176,48 @@ static void an_end_whose_lease_has_lapsed_is_not_taken(void **state) {
     end(s);
 }
 
+/* Its row went with the turn that was in flight: a turn that took its end would be refused, and its run discarded. */
+static void an_end_of_a_loser_is_no_turn(void **state) {
+    seen *s = begin(*state, 0, true);
+    durable_start(s->d, "a", "first_then_echo", "7");
+    durable_pass(s->d, 10 * EBB_SECOND);
+    assert_string_equal(durable_state(s->d, "a"), "Completed 7");
+    assert_int_equal(durable_stats(s->d).fenced, 0);
+    assert_int_equal(durable_stats(s->d).replays, 0);
+    assert_int_equal(durable_stats(s->d).late_acks, 1);
+    assert_int_equal(s->with_ends, 2);
+    assert_int_equal(s->acks, 0);
+    end(s);
+}
+
+/* The store gives the instance away once more while its own turn is in flight. */
+static void a_message_that_comes_while_an_end_is_committed_costs_no_replay(void **state) {
+    seen *s = begin(*state, 0, true);
+    durable_start(s->d, "a", "echo_then_signal", "7");
+    durable_pass(s->d, EBB_SECOND + EBB_SECOND / 4);
+    durable_signal(s->d, "a", "go", "");
+    durable_pass(s->d, 10 * EBB_SECOND);
+    assert_string_equal(durable_state(s->d, "a"), "Completed 7");
+    assert_int_equal(durable_stats(s->d).fenced, 0);
+    assert_int_equal(durable_stats(s->d).replays, 0);
+    assert_int_equal(s->turns, 4);
+    end(s);
+}
+
+/* By force nobody gets to wait for anybody. */
+static void a_force_of_the_worker_ends_the_wait_for_the_turn(void **state) {
+    seen *s = begin(*state, 0, true);
+    durable_start(s->d, "a", "one_late", "7");
+    durable_pass(s->d, EBB_SECOND + EBB_SECOND * 3 / 8);
+    ebb_cx *cx = s->d->world->host;
+    const ebb_region region = ebb_worker_region(s->d->worker);
+    ebb_region_cancel_within(cx, region, EBB_CANCEL_SHUTDOWN, "", (ebb_budget){ebb_now(cx), 0, 0});
+    durable_pass(s->d, EBB_SECOND);
+    ebb_region_state is;
+    assert_int_equal(ebb_region_state_of(cx, region, &is), EBB_ERR_STALE);
+    end(s);
+}
+
 /* Nobody waits for the commit any more, and nobody for the end. */
 static void a_cancel_of_the_worker_ends_the_wait_for_the_turn(void **state) {
     seen *s = begin(*state, 0, true);
@@ -189,6 +247,9 @@ int main(void) {
         IN_WORLD(an_end_that_comes_while_a_turn_is_in_flight_has_the_next),
         IN_WORLD(an_end_whose_turn_is_fenced_is_acked_and_late),
         IN_WORLD(an_end_whose_lease_has_lapsed_is_not_taken),
+        IN_WORLD(an_end_of_a_loser_is_no_turn),
+        IN_WORLD(a_message_that_comes_while_an_end_is_committed_costs_no_replay),
+        IN_WORLD(a_force_of_the_worker_ends_the_wait_for_the_turn),
         IN_WORLD(a_cancel_of_the_worker_ends_the_wait_for_the_turn),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
