@@ -1,6 +1,7 @@
 /* cli/doctor.c - `ebb doctor`: whether a machine and a directory are fit for a service, and what to do if not. */
 #include "cli/doctor.h"
 
+#include <signal.h>
 #include <stdarg.h>
 #include <string.h>
 
@@ -103,6 +104,7 @@ int ebb__cmd_doctor(int argc, char **argv) {
     int code = EBB__EXIT_USAGE;
     if (ebb__help_wanted(argc, argv)) return ebb__help_show(&ebb__help_doctor);
     if (parse(&d, argc - 1, argv + 1)) {
+        (void)signal(SIGXFSZ, SIG_IGN); /* a limit of the size of files is to be found, not to end this */
         ebb__doctor_machine(&d);
         ebb__doctor_service(&d);
         code = d.worst == EBB__DOCTOR_FAIL ? EBB__EXIT_BAD : EBB__EXIT_OK;

@@ -12,7 +12,9 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "cli/cli.h"
 #include "cli/doctor.h"
+#include "durable/provider.h"
 #include "serve/serve.h"
 
 /* ---- the directory ----------------------------------------------------------------------------------- */
@@ -31,12 +33,12 @@ static int write_block(const char *dir, uint64_t *took_us) {
     (void)snprintf(path, sizeof path, "%s/.doctor-XXXXXX", dir);
     const int fd = mkstemp(path);
     if (fd < 0) return errno;
+    (void)unlink(path); /* now, so that a signal leaves nothing */
     const ssize_t n = write(fd, block, sizeof block);
     int failed = n == (ssize_t)sizeof block ? 0 : n < 0 ? errno : ENOSPC;
     if (failed == 0 && fsync(fd) != 0) failed = errno;
     *took_us = now_us() - begin;
     (void)close(fd);
-    (void)unlink(path);
     return failed;
 }
 
@@ -95,7 +97,7 @@ static void check_directory(ebb__doctor *d) {
     const char *dir = d->daemon.dir;
     if (stat(dir, &is) == 0) {
         check_rights(d, dir, &is);
-    } else if (errno == ENOENT) {
+    } else if (errno == ENOENT && lstat(dir, &is) != 0) { /* nor is it a link to what is missing */
         ebb__doctor_say(d, EBB__DOCTOR_OK, "directory", NULL, "%s is not there; `ebb serve` makes it", dir);
         parent_of(dir, parent);
         dir = parent;
@@ -114,7 +116,8 @@ static void check_token(ebb__doctor *d) {
         "printable characters; or remove it, and `ebb serve` makes one.";
     uint8_t digest[EBB__DIGEST];
     const char *path = d->daemon.token;
-    if (access(path, F_OK) != 0 && errno == ENOENT) {
+    struct stat is;
+    if (lstat(path, &is) != 0 && errno == ENOENT) {
         ebb__doctor_say(d, EBB__DOCTOR_OK, "token", NULL, "%s is not there; `ebb serve` makes it", path);
         return;
     }
@@ -167,14 +170,27 @@ static void check_address(ebb__doctor *d) {
 
 /* ---- the store --------------------------------------------------------------------------------------- */
 
+/* A file that is missing is made, but not its directory: only that of the service is. */
+static void check_missing(ebb__doctor *d, const char *path) {
+    static const char advice[] = "Make that directory, or choose another file by --store.";
+    struct stat is;
+    char parent[PATH_MAX];
+    parent_of(path, parent);
+    if (strcmp(parent, d->daemon.dir) == 0 || (stat(parent, &is) == 0 && S_ISDIR(is.st_mode)))
+        ebb__doctor_say(d, EBB__DOCTOR_OK, "store", NULL, "%s is not there; it is made with the first start",
+                        path);
+    else
+        ebb__doctor_say(d, EBB__DOCTOR_FAIL, "store", advice, "%s is not there, and neither is %s", path,
+                        parent);
+}
+
 static void check_sqlite(ebb__doctor *d, const char *path) {
     static const char magic[16] = "SQLite format 3",
                       advice[] = "Choose another file by --store, or restore this one.";
     char head[sizeof magic];
     FILE *in = fopen(path, "r+b");
     if (in == NULL && errno == ENOENT) {
-        ebb__doctor_say(d, EBB__DOCTOR_OK, "store", NULL, "%s is not there; it is made with the first start",
-                        path);
+        check_missing(d, path);
         return;
     }
     if (in == NULL) {
@@ -188,18 +204,32 @@ static void check_sqlite(ebb__doctor *d, const char *path) {
                     fit ? "a SQLite database, and can be written" : "no SQLite database");
 }
 
+/* As the store reads its URL: what is escaped in it, and its options, are no part of the path. */
+static void check_file(ebb__doctor *d) {
+    ebb__arena arena;
+    ebb__store_url u;
+    char text[300] = "";
+    ebb__arena_init(&arena, ebb__cli_allocator(), 1024);
+    const ebb_status st = ebb__store_url_parse(&arena, d->daemon.url, &u, text, sizeof text);
+    if (st == EBB_OK && u.path[0] != 0) check_sqlite(d, u.path);
+    else
+        ebb__doctor_say(d, EBB__DOCTOR_FAIL, "store", "Give sqlite:PATH.", "%s",
+                        st == EBB_OK ? "the URL has no path" : text);
+    ebb__arena_free(&arena);
+}
+
 static void check_store(ebb__doctor *d) {
-    static const char sqlite[] = "sqlite:";
-    const char *url = d->daemon.url;
-    if (strncmp(url, sqlite, sizeof sqlite - 1) == 0) check_sqlite(d, url + sizeof sqlite - 1);
-    else if (strncmp(url, "postgres", 8) == 0) ebb__doctor_postgres(d);
-    else if (strncmp(url, "lab:", 4) == 0)
+    const ebb_provider *of = ebb__provider_of(d->daemon.url);
+    char shown[100];
+    ebb__store_url_say(d->daemon.url, shown, sizeof shown);
+    if (of == &ebb__provider_sqlite) check_file(d);
+    else if (of == &ebb__provider_postgres) ebb__doctor_postgres(d);
+    else if (of == &ebb__provider_lab)
         ebb__doctor_say(d, EBB__DOCTOR_WARN, "store", "It is for tests; give a store by --store.",
                         "lab: is memory, and ends with the process");
     else
         ebb__doctor_say(d, EBB__DOCTOR_FAIL, "store",
-                        "Give sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.", "'%.100s' is no store",
-                        url);
+                        "Give sqlite:PATH or postgres://USER@HOST:PORT/DATABASE.", "'%s' is no store", shown);
 }
 
 void ebb__doctor_service(ebb__doctor *d) {

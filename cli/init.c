@@ -24,7 +24,7 @@ const ebb__help ebb__help_init = {
             "library by "
             "pkg-config, sources, a test, and a README. The last part of DIR is its name: a letter, then at "
             "most 62 "
-            "letters, digits, - or _, in lower case.",
+            "letters, digits, - or _, in lower case; not all, clean, run, src or test.",
     .forms = (const ebb__help_form[]){{NULL, "DIR", ""}, {0}},
     .options =
         (const ebb__help_option[]){
@@ -47,6 +47,15 @@ const ebb__help ebb__help_init = {
 
 enum { NAME_MOST = 63 };
 
+/* The program of a service has the name of its project, beside the targets of its Makefile and its directories. */
+static bool is_free(const char *s) {
+    static const char *const taken[] = {"all", "clean", "run", "src", "test"};
+    for (size_t i = 0; i < sizeof taken / sizeof *taken; i++) {
+        if (strcmp(s, taken[i]) == 0) return false;
+    }
+    return true;
+}
+
 static bool is_name(const char *s) {
     static const char all[] = "abcdefghijklmnopqrstuvwxyz0123456789-_";
     const size_t n = strlen(s);
@@ -61,6 +70,10 @@ static bool name_of(const char *dir, char name[NAME_MOST + 1]) {
     size_t n = strlen(path);
     while (n > 1 && path[n - 1] == '/') path[--n] = 0;
     const char *slash = strrchr(path, '/'), *last = slash != NULL ? slash + 1 : path;
+    if (!is_free(last)) {
+        ebb__cli_error("'%s' is a target or a directory of each project; choose another name", last);
+        return false;
+    }
     if (is_name(last)) {
         memcpy(name, last, strlen(last) + 1);
         return true;

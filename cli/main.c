@@ -3,7 +3,9 @@
 #include "cli/help.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <string.h>
+#include <unistd.h>
 
 /* clang-format off */
 const ebb__command ebb__commands[] = {
@@ -50,8 +52,19 @@ static int run(int argc, char **argv) {
     return EBB__EXIT_USAGE;
 }
 
+/* Standard streams that were closed are held, so that no log, store or connection gets their numbers, and with them what is
+ * printed. They are opened the other way round: their use fails as before. */
+static bool hold_streams(void) {
+    for (int fd = STDIN_FILENO; fd <= STDERR_FILENO; fd++) {
+        if (fcntl(fd, F_GETFD) >= 0 || errno != EBADF) continue;
+        if (open("/dev/null", fd == STDIN_FILENO ? O_WRONLY : O_RDONLY) != fd) return false;
+    }
+    return true;
+}
+
 /* The exit code reports a failed write of the output: otherwise the reader of a truncated file would see 0. */
 int main(int argc, char **argv) {
+    if (!hold_streams()) return EBB__EXIT_USAGE;
     int code = run(argc, argv);
     bool failed = ferror(stdout) != 0;
     if (fflush(stdout) == 0 && !failed) return code;

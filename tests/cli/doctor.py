@@ -119,10 +119,11 @@ class Service(Doctor):
 
     def test_a_write_that_fails(self):
         self.found("write", "fail", "File too large", preexec_fn=self.no_bytes)
+        self.assertEqual(list(self.root.iterdir()), [])
 
     @staticmethod
     def no_bytes():
-        signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
+        signal.signal(signal.SIGXFSZ, signal.SIG_DFL)
         resource.setrlimit(resource.RLIMIT_FSIZE, (0, 0))
 
     def test_the_token(self):
@@ -134,6 +135,14 @@ class Service(Doctor):
         token.chmod(0o600)
         self.found("token", "ok", "can be read")
         token.write_text("short\n")
+        self.found("token", "fail", "token")
+
+    def test_links_to_what_is_not_there(self):
+        self.dir.symlink_to(self.root / "nowhere")
+        self.found("directory", "fail", "No such file")
+        self.dir.unlink()
+        self.dir.mkdir(0o700)
+        (self.dir / "token").symlink_to(self.root / "nowhere")
         self.found("token", "fail", "token")
 
     def test_the_options_of_a_file(self):
@@ -171,6 +180,19 @@ class Service(Doctor):
                               capture_output=True, timeout=PATIENCE_S)
         self.assertEqual(done.returncode, 0)
         self.found("store", "ok", "is a SQLite database", "--store", f"sqlite:{path}")
+
+    def test_the_store_is_where_its_url_says(self):
+        self.dir = self.root / "50%?#"
+        self.dir.mkdir(0o700)
+        (self.dir / "ebb.db").write_text("What is this? It is no database.")
+        self.found("store", "fail", "50%?#/ebb.db is no SQLite database")
+        self.found("store", "ok", "/work.db is not there", "--store", f"sqlite:{self.root}/work.db?durability=full")
+        self.found("store", "fail", "and neither is /nowhere", "--store", "sqlite:/nowhere/work.db")
+        self.found("store", "fail", "has a % that", "--store", "sqlite:%zz")
+        self.found("store", "fail", "has no path", "--store", "sqlite:")
+        self.found("store", "fail", "'redis://me:***@here/' is no store", "--store", "redis://me:secret@here/")
+        self.dir = self.root / "new"
+        self.found("store", "ok", "is made with the first start", "--store", f"sqlite:{self.dir}/work.db")
 
     def test_other_stores(self):
         self.found("store", "warn", "lab: is memory", "--store", "lab:")

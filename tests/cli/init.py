@@ -67,12 +67,17 @@ class Init(unittest.TestCase):
             self.refuses("name for a project" if name[:1] != "-" else "unexpected argument '-a'", name)
         self.makes(self.root / ("a" * 63), "a" * 63)
 
+    def test_a_name_of_the_projects_own_is_refused(self):
+        for name in ("all", "clean", "run", "src", "test"):
+            self.refuses(f"'{name}' is a target or a directory of each project", name)
+        self.makes(self.root / "tests", "tests")
+
     def test_wrong_arguments(self):
         self.refuses("--template takes service or durable, not 'x'", "a", "--template", "x")
         self.refuses("--template needs a value", "a", "--template")
         self.refuses("unexpected argument 'b'", "a", "b")
         self.refuses("init takes a directory", "--template", "service")
-        self.refuses("can't make", "nowhere/at/all")
+        self.refuses("can't make", "nowhere/at/last")
         self.refuses("usage: ebb init DIR [--template service|durable]")
 
     def test_a_directory_where_nothing_can_be_written(self):

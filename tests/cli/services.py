@@ -125,6 +125,24 @@ class Lines(WithServices):
             _, errors = p.communicate(timeout=PATIENCE_S)
             self.assertIn((p.returncode, phases_of(errors)[1]), ((OK, ""), (-signal.SIGTERM, "")), number)
 
+    def test_what_is_printed_to_a_closed_stream_is_in_no_log(self):
+        manager = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
+        self.addCleanup(manager.close)
+        manager.bind(str(self.dir / "notify"))
+        manager.settimeout(PATIENCE_S)
+        for closed in (">&-", "2>&-", "<&- >&- 2>&-"):
+            with self.subTest(closed):
+                p = subprocess.Popen(["sh", "-c", 'exec "$0" serve --listen 127.0.0.1:0 ' + closed, EBB], cwd=self.dir,
+                                     env={**os.environ, "NOTIFY_SOCKET": manager.getsockname()},
+                                     stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+                self.addCleanup(self.end, p)
+                while not manager.recv(4096).startswith(b"READY=1"):
+                    pass
+                p.send_signal(signal.SIGTERM)
+                self.assertIn(p.wait(PATIENCE_S), (OK, 2))  # 2: the output could not be written
+                subprocess.run([EBB, "audit", "verify", ".ebb/audit.jsonl"], cwd=self.dir, check=True,
+                               stdout=subprocess.DEVNULL, timeout=PATIENCE_S)
+
     def test_a_service_that_has_not_begun_says_why_and_nothing_else(self):
         with socket.create_server(("127.0.0.1", 0)) as taken:
             port = taken.getsockname()[1]
