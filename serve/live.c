@@ -124,8 +124,7 @@ ebb_status ebb__serve_live(ebb__ask *a) {
     return answer_text(a, &t);
 }
 
-/* "7.12.3" as an id of this runtime. False: it is none. */
-static bool id_of(const char *text, uint64_t *out) {
+bool ebb__id_of(const char *text, uint64_t *out) {
     static const uint64_t most[] = {UINT8_MAX, 0xffffff, UINT32_MAX};
     static const unsigned shift[] = {56, 32, 0};
     uint64_t id = 0;
@@ -137,12 +136,12 @@ static bool id_of(const char *text, uint64_t *out) {
         text += n + 1;
     }
     *out = id;
-    return true;
+    return (uint32_t)id != 0; /* else it carries a status */
 }
 
 bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st) {
     const char *text = ebb_http_param(a->x, name);
-    if (text != NULL && id_of(text, id)) return true;
+    if (text != NULL && ebb__id_of(text, id)) return true;
     (void)ebb__problem_set(a, 400, "bad_value", name, "three numbers, as 1.5.2", "'%.60s' is no id",
                            text != NULL ? text : "");
     *st = ebb__answer_problem(a);

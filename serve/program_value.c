@@ -47,16 +47,6 @@ static bool take(reading *r, uint32_t type, const json_t *j, ebb__value *out);
 
 /* ---- words -------------------------------------------------------------------------------------------------------- */
 
-bool ebb__machine_id_of(const char *text, uint64_t *out) {
-    unsigned runtime, index, generation;
-    int end = 0;
-    if (strlen(text) > 32 || strspn(text, "0123456789.") != strlen(text)) return false;
-    if (sscanf(text, "%3u.%8u.%10u%n", &runtime, &index, &generation, &end) != 3 || text[end] != 0)
-        return false;
-    *out = (uint64_t)runtime << 56 | (uint64_t)index << 32 | generation;
-    return runtime <= UINT8_MAX && index <= 0xffffff;
-}
-
 static bool take_integer(reading *r, uint8_t kind, const char *type, const json_t *j, ebb__value *out) {
     char expected[120];
     const char *span = kind == EBB__TY_U64 ? "from 0 to 9223372036854775807" : "of 64 bits";
@@ -73,8 +63,7 @@ static bool take_handle(reading *r, uint32_t type, const json_t *j, ebb__value *
     (void)snprintf(expected, sizeof expected, "the id of a machine, as \"1.5.2\": %.60s",
                    r->run->shapes[type].name);
     if (!json_is_string(j)) return bad(r, expected, ebb__json_type(j));
-    if (ebb__machine_id_of(json_string_value(j), &out->word) &&
-        ebb__handle_fits(r->run->program, type, out->word))
+    if (ebb__id_of(json_string_value(j), &out->word) && ebb__handle_fits(r->run->program, type, out->word))
         return true;
     return bad(r, expected, "the id of no such machine");
 }

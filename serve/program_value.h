@@ -8,7 +8,4 @@
  * which says where and what was expected. */
 ebb__object *ebb__program_message(ebb__ask *a, ebb__run *run, uint32_t type, const struct json_t *fields);
 
-/* "1.5.2" as an id. False: it is none. */
-bool ebb__machine_id_of(const char *text, uint64_t *out);
-
 #endif

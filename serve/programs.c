@@ -133,7 +133,7 @@ static bool takes(const ebb_machine_type *t, uint32_t kind) {
 
 static bool find_given(call *c, const char *text) {
     ebb_machine_info info;
-    if (!ebb__machine_id_of(text, &c->to.id))
+    if (!ebb__id_of(text, &c->to.id))
         return ebb__problem_set(c->a, 400, "bad_value", "/machine", "three numbers, as 1.5.2",
                                 "'%.40s' is no id", text);
     if (ebb_machine_info_of(c->p->ms, c->to, &info) != EBB_OK)

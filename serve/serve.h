@@ -189,6 +189,8 @@ bool ebb__given_query(ebb__ask *a);
 bool ebb__given_body(ebb__ask *a, const char *at, size_t n);
 /* The value of a rule of the route. */
 const ebb__given *ebb__given_of(const ebb__ask *a, const char *name);
+/* "1.5.2" as an id of a region, a workflow or a machine. False: it is none. */
+bool ebb__id_of(const char *text, uint64_t *out);
 /* The id in the path, "1.5.2". False: answered already, with *st. */
 bool ebb__ask_id(ebb__ask *a, const char *name, uint64_t *id, ebb_status *st);
 /* What a JSON value is, for people: "an object". */

@@ -1,4 +1,6 @@
 /* Programs of typestate machines over HTTP: what System may send, typed by what the messages declare. */
+#include <inttypes.h>
+
 #include "tests/support/program_served.h"
 
 static const char text[] =
@@ -190,6 +192,12 @@ static void what_can_not_be_is_refused(void **state) {
     assert_string_equal(said(g->s, "error.code"), "no_such_program");
     assert_int_equal(change(g->s, "/api/v1/programs/shop/Pay", "{\"machine\":\"1.2\"}"), 400);
     assert_int_equal(change(g->s, "/api/v1/programs/shop/Pay", "{\"machine\":\"1.2.3x\"}"), 400);
+    char later[200];
+    (void)snprintf(later, sizeof later, "{\"machine\":\"%u.%u.%" PRIu64 "\",\"fields\":" PAY "}",
+                   (unsigned)(m.id >> 56), (unsigned)(m.id >> 32 & 0xffffff),
+                   (m.id & UINT32_MAX) + (UINT64_C(1) << 32));
+    assert_int_equal(change(g->s, "/api/v1/programs/shop/Pay", later),
+                     400); /* no id of another is that of m */
     assert_int_equal(tell(g, (ebb_machine){m.id + 1}, "Pay", PAY), 404);
     assert_int_equal(tell(g, (ebb_machine){m.id - (UINT64_C(1) << 32)}, "Pay", PAY), 409); /* an Other */
     assert_int_equal(tell(g, m, "Never", NULL), 409); /* not in this state */
