@@ -15,16 +15,19 @@ export function setToken(token) {
     else sessionStorage.setItem(KEY, token);
 }
 
+export const hasToken = () => sessionStorage.getItem(KEY) !== null;
+
 function headers() {
     const token = sessionStorage.getItem(KEY);
     return token === null ? {} : { authorization: `Bearer ${token}` };
 }
 
-/** What went wrong, as the service says it. */
+/** What went wrong, as the service says it, with its `code`. */
 async function problemOf(response) {
     const said = await response.json().catch(() => null);
-    const { message, where, expected } = said?.error ?? { message: `status ${response.status}` };
-    return new Error([message, where && `at ${where}`, expected && `expected ${expected}`].filter(Boolean).join(', '));
+    const { code, message, where, expected } = said?.error ?? { message: `status ${response.status}` };
+    const text = [message, where && `at ${where}`, expected && `expected ${expected}`].filter(Boolean).join(', ');
+    return Object.assign(new Error(text), { code });
 }
 
 export const pathOf = (id) => `api/v1/instances/${encodeURIComponent(id)}`;

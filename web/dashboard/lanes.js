@@ -5,7 +5,7 @@ const ROW = 22;
 const TOP = 22; /* the scale */
 const LABEL = 220;
 const LEAST_NS = 200; /* of time in the whole width */
-const ARROWS = 400;
+const ARROWS = 200; /* at a time; more would hide the lanes */
 const AROUND = 3; /* lanes around the selected one that stay in view */
 const KINDS = { host: 'Completed', task: 'Running', region: 'Finalizing', instance: 'Cancelling', activity: 'Running', machine: 'surface' };
 
@@ -77,6 +77,17 @@ export class Lanes {
         const first = firstAfter(slices, this.from);
         const found = slices.slice(first, first + most).filter(({ from }) => from <= this.to);
         return { slices: found, more: (slices[first + most]?.from ?? Infinity) <= this.to };
+    }
+
+    /** Arrows of the selected lane that are in view. */
+    #seen() {
+        return this.#touching.filter(({ at, end }) => end >= this.from && at <= this.to);
+    }
+
+    /** How many they are, if they are too many to be drawn; otherwise 0. */
+    get crowd() {
+        const n = this.#seen().length;
+        return n > ARROWS ? n : 0;
     }
 
     select(i) {
@@ -228,14 +239,14 @@ export class Lanes {
 
     #arrows(c) {
         const middle = (i) => TOP + i * ROW - this.scroll + ROW / 2;
-        const seen = this.#touching.filter(({ at, end }) => end >= this.from && at <= this.to).slice(0, ARROWS);
+        if (this.crowd > 0) return;
         c.save();
         c.beginPath();
         c.rect(LABEL, TOP, this.#width - LABEL, this.#height - TOP);
         c.clip();
         c.strokeStyle = this.#colors.accent;
         c.fillStyle = this.#colors.accent;
-        for (const { from, at, to, end } of seen) {
+        for (const { from, at, to, end } of this.#seen()) {
             const [x0, y0, x1, y1] = [this.#x(at), middle(from), this.#x(end), middle(to)];
             const bend = Math.max(12, (x1 - x0) / 2);
             c.beginPath();

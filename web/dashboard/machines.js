@@ -7,6 +7,7 @@ import { age, emptyRow, rowButton, showState } from './rows.js';
 const EVERY_MS = 1000;
 const MOST = 100;
 const PHASES = { Created: 'Finalizing', Running: 'Running', Faulted: 'CancelRequested' };
+const ENDED = ['stopped', 'gone']; /* what the service says of one that was there */
 
 /** The style is the module's own: a page without machines does not ask for it. */
 function bringStyle() {
@@ -38,7 +39,7 @@ class MachineView {
         this.queue = h('ol', { id: 'machine-queue' });
         this.explain = h('pre', { id: 'machine-explain', tabIndex: 0, ariaLabel: 'what the machine waits for' });
         this.fields = h('pre', { id: 'machine-fields', tabIndex: 0, ariaLabel: 'fields of the machine' });
-        this.element = h('section', { id: 'machine', hidden: true, 'aria-labelledby': 'machine-title' },
+        this.element = h('section', { id: 'machine', className: 'panel', hidden: true, 'aria-labelledby': 'machine-title' },
             h('header', {}, this.title, h('button', { type: 'button', id: 'machine-close', onclick: close }, 'Close')),
             this.status, this.picture,
             h('h4', {}, 'Mailbox'), this.queue, h('h4', {}, 'Waits for'), this.explain, h('h4', {}, 'Fields'), this.fields);
@@ -161,8 +162,9 @@ export function machines(place, host) {
         } catch (error) {
             if (id !== opened) return;
             opened = undefined;
-            setText(one.status, error.message);
-            host.say(`machine ${id}`, Promise.reject(error));
+            const stopped = ENDED.includes(error.code);
+            setText(one.status, stopped ? 'It has stopped.' : error.message);
+            if (!stopped) host.say(`machine ${id}`, Promise.reject(error));
         }
     }
 
@@ -191,7 +193,8 @@ export function machines(place, host) {
         event.preventDefault();
         again();
     });
-    place.append(form, h('div', { className: 'scroll', tabIndex: 0, role: 'group', ariaLabel: 'table of machines' }, table), more, one.element);
+    place.append(h('div', { className: 'panel' }, h('h3', {}, 'Machines'), form,
+        h('div', { className: 'scroll', tabIndex: 0, role: 'group', ariaLabel: 'table of machines' }, table), more), one.element);
     return {
         shown([id] = []) {
             if (id !== undefined) opened = id;

@@ -8,7 +8,7 @@
  *     hidden()       something else is
  *     on: { live(snapshot), ... }    the events of the stream by name, while it is looked at
  */
-import { ask, change, events, setToken, takeToken } from './api.js';
+import { ask, change, events, hasToken, setToken, takeToken } from './api.js';
 import { h, setAttribute, setText } from './element.js';
 import { instances } from './instances.js';
 import { useKeys } from './keys.js';
@@ -72,10 +72,17 @@ function partsOf(hash) {
     return { view: VIEWS.find((v) => v.name === name) ?? VIEWS[0], rest };
 }
 
+/** What was said of one view is not said above another. */
+function leave() {
+    now?.made.hidden?.();
+    setText(said, '');
+    delete said.dataset.bad;
+}
+
 function showView() {
     if (!/^#?$|^#\//.test(location.hash)) return; /* a place on the page */
     const { view, rest } = partsOf(location.hash);
-    if (view !== now) now?.made.hidden?.();
+    if (view !== now) leave();
     if (view.made === undefined) makeView(view);
     for (const v of VIEWS) {
         if (v.section !== undefined) v.section.hidden = v !== view;
@@ -136,12 +143,19 @@ async function follow() {
     }
 }
 
+/** The field does not show the token that is used, but that there is one. */
+function showToken() {
+    setAttribute(token, 'placeholder', hasToken() ? 'in use' : 'none: nothing can be changed');
+}
+
 takeToken();
+showToken();
 document.querySelector('#access').addEventListener('submit', (event) => {
     event.preventDefault();
     setToken(token.value);
     token.value = '';
-    setText(said, 'the token is used in this tab');
+    showToken();
+    setText(said, hasToken() ? 'the token is used in this tab' : 'no token is used in this tab');
     stream.abort();
 });
 useViews();

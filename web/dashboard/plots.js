@@ -16,8 +16,8 @@ function span(ms) {
 
 /* `log`: times go over many powers of ten. */
 const PLOTS = [
-    { title: 'Throughput', say: perSecond, lines: [['requests', 'requests'], ['turns', 'turns of instances']] },
-    { title: 'Requests', say: span, log: true, lines: [['request50', 'p50'], ['request99', 'p99']] },
+    { title: 'Throughput', say: perSecond, lines: [['requests', 'requests at this address'], ['turns', 'turns of instances']] },
+    { title: 'Requests at this address', say: span, log: true, lines: [['request50', 'p50'], ['request99', 'p99']] },
     { title: 'Polls of tasks', say: span, log: true, lines: [['poll50', 'p50'], ['poll99', 'p99']] },
     { title: 'Cancel to task', say: span, log: true, lines: [['cancel50', 'p50'], ['cancel99', 'p99']] },
 ];

@@ -6,6 +6,8 @@ import { readTrace } from './trace_read.js';
 
 const ROWS = 100;
 const KEYS = 'Up and down select a lane, left and right move, + and - zoom, Home shows all. Ctrl and the wheel zoom, a drag moves.';
+const HINT = 'What runs while it is recorded is shown as lanes: requests, tasks, regions, instances, activities, machines. '
+    + 'Stop and show shows the last recording, if there is one. It needs the token.';
 
 class Trace {
     #host;
@@ -32,7 +34,8 @@ class Trace {
             h('div', { 'className': 'scroll', 'tabindex': '0', 'role': 'region', 'aria-labelledby': 'lane-title' },
                 h('table', { id: 'lane-slices' },
                     h('thead', {}, h('tr', {}, ...['At', 'For', 'What'].map((name) => h('th', { scope: 'col' }, name)))), this.rows)));
-        this.element = h('div', { id: 'trace' }, this.form, this.view);
+        this.hint = h('p', { className: 'quiet' }, HINT);
+        this.element = h('div', { id: 'trace', className: 'panel' }, h('h3', {}, 'Trace'), this.form, this.hint, this.view);
         this.form.addEventListener('submit', (event) => {
             event.preventDefault();
             const seconds = Number(this.seconds.value);
@@ -55,10 +58,12 @@ class Trace {
         const lane = lanes.lanes[lanes.selected];
         if (lane === undefined) return;
         const { slices, more } = lanes.inView(ROWS);
-        const key = `${lanes.selected} ${slices.length} ${slices[0]?.from}`;
+        const { crowd } = lanes;
+        const key = `${lanes.selected} ${slices.length} ${slices[0]?.from} ${crowd}`;
         if (key === this.#shown) return;
         this.#shown = key;
-        setText(this.title, `${lane.name}: ${slices.length}${more ? ' and more' : ''} of ${lane.slices.length} slices`);
+        setText(this.title, `${lane.name}: ${slices.length}${more ? ' and more' : ''} of ${lane.slices.length} slices`
+            + (crowd > 0 ? `; look closer to see its ${crowd} arrows` : ''));
         this.rows.replaceChildren(...slices.map((slice) => this.#row(slice)));
     }
 
@@ -66,6 +71,7 @@ class Trace {
         this.#trace = readTrace(bytes);
         this.#shown = '';
         this.view.hidden = false;
+        this.hint.hidden = true;
         this.lanes.show(this.#trace);
         return `${this.#trace.events} events in ${this.#trace.lanes.length} lanes, ${span(this.#trace.to - this.#trace.from)}`;
     }

@@ -19,6 +19,16 @@ after(async () => {
     await daemon?.end();
 });
 
+describe('a message', () => {
+    it('of one view is taken back when another is looked at', () => onPage(async (page) => {
+        await says(page, '#said', 'there is no instance none');
+        await page.evaluate(() => { location.hash = '#/machines'; });
+        await until(page, '.view[data-view="machines"]:not([hidden])');
+        const said = await page.evaluate(() => [document.querySelector('#said').textContent, 'bad' in document.querySelector('#said').dataset]);
+        assert.deepEqual(said, ['', false]);
+    }, { view: 'instances/none', quiet: false }));
+});
+
 describe('a workflow', () => {
     it('shows the lines of its audit log', () => onPage(async (page) => {
         await says(page, '#drains', 'lifecycle_shutdown#1');
@@ -57,10 +67,12 @@ describe('instances', { concurrency: true }, () => {
         await until(page, row('instances', 'order-8'));
         await press(page, `${row('instances', 'order-8')} button`);
         await says(page, '#said', 'there is no token');
+        assert.match(await page.evaluate(() => document.querySelector('#token').placeholder), /^none/);
         await press(page, '#token');
         await page.type(daemon.token);
         await press(page, '#access button');
         await says(page, '#said', 'the token is used in this tab');
+        assert.equal(await page.evaluate(() => document.querySelector('#token').placeholder), 'in use');
         await press(page, `${row('instances', 'order-8')} button`);
         await says(page, row('instances', 'order-8'), 'Cancelled');
     }, { hash: '', view: 'instances', quiet: false }));

@@ -170,8 +170,11 @@ describe('machines', () => {
 
     it('are stopped', () => onPage(async (page) => {
         const [, attic] = daemon.ids;
+        await page.evaluate((key) => document.querySelector(`#machines tr[data-key="${key}"] .open`).click(), attic);
+        await says(page, '#machine-state', 'Running');
         await page.evaluate((key) => document.querySelector(`#machines tr[data-key="${key}"] td:last-child button`).click(), attic);
         await says(page, '#said', `stop of Light ${attic}: done`);
+        await says(page, '#machine-state', 'It has stopped.');
         await until(page, 'one is left', () => document.querySelectorAll('#machines tbody tr').length === 1);
-    }));
+    }, { quiet: false }));
 });

@@ -152,6 +152,24 @@ describe('the page', () => {
         assert.ok(painted > 8, `${painted} colours`);
     }));
 
+    it('draws no more arrows than can be told apart, and says so', () => onPage(async (page) => {
+        const crowds = await page.evaluate(async () => {
+            const { Lanes } = await import('/assets/lanes.js');
+            document.querySelector('#trace-view').hidden = false;
+            const lanes = new Lanes(document.querySelector('#trace canvas'), () => {});
+            const lane = (name) => ({ kind: 'task', name, slices: [{ from: 0, to: 1e9, name, phase: 'Running' }] });
+            const arrows = Array.from({ length: 500 }, (_, i) => ({ from: 0, at: i * 2e6, to: 1, end: i * 2e6 + 1000 }));
+            lanes.show({ lanes: [lane('a'), lane('b'), lane('c')], arrows, from: 0, to: 1e9 });
+            const all = lanes.crowd;
+            lanes.zoom(0.1);
+            const closer = lanes.crowd;
+            lanes.all();
+            lanes.select(2);
+            return [all, closer, lanes.crowd];
+        });
+        assert.deepEqual(crowds, [500, 0, 0]);
+    }));
+
     it('draws 50,000 events in less than 50 ms a frame', () => onPage(async (page) => {
         const { events, median } = await page.evaluate(async () => {
             const { Lanes } = await import('/assets/lanes.js');
