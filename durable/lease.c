@@ -27,9 +27,10 @@ static void give_back(ebb_cx *cx, ebb_worker *w, ebb_activity *a) {
     ebb__worker_tell(cx, &c->call);
 }
 
+/* One that has its end is about to be stored. */
 static void hand_over(ebb_cx *cx, ebb_worker *w) {
     for (ebb_activity *a = w->activities; a != NULL; a = a->next) {
-        if (!a->of->opts.handover || a->gone) continue;
+        if (!a->of->opts.handover || a->gone || a->message.n != 0) continue;
         a->handed_over = true;
         give_back(cx, w, a);
         ebb__activity_cancel(a, EBB_CANCEL_SHUTDOWN, "the worker is closing");

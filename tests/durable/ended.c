@@ -71,6 +71,12 @@ static ebb_status echo_then_signal(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     return st == EBB_OK ? ebb_orch_await(o, ebb_orch_call(o, "echo", in, NULL), out) : st;
 }
 
+static ebb_status one_handed(ebb_orch *o, ebb_blob in, ebb_blob *out) {
+    ebb_step all[2] = {ebb_orch_call(o, "echo", in, NULL), ebb_orch_call(o, "handed", in, NULL)};
+    *out = in;
+    return ebb_orch_join(o, 2, all);
+}
+
 static seen *begin(world *w, uint32_t cache, bool slow) {
     seen *s = world_keep(w, sizeof *s);
     *s = (seen){.slow = slow};
@@ -85,6 +91,9 @@ static seen *begin(world *w, uint32_t cache, bool slow) {
     assert_int_equal(ebb_worker_orch(s->d->worker, "one_late", 1, one_late), EBB_OK);
     assert_int_equal(ebb_worker_orch(s->d->worker, "first_then_echo", 1, first_then_echo), EBB_OK);
     assert_int_equal(ebb_worker_orch(s->d->worker, "echo_then_signal", 1, echo_then_signal), EBB_OK);
+    const ebb_activity_opts handover = {.handover = true};
+    assert_int_equal(ebb_worker_activity(s->d->worker, "handed", late, NULL, &handover), EBB_OK);
+    assert_int_equal(ebb_worker_orch(s->d->worker, "one_handed", 1, one_handed), EBB_OK);
     assert_int_equal(ebb_worker_begin(s->d->worker), EBB_OK);
     return s;
 }
@@ -204,6 +213,19 @@ static void a_message_that_comes_while_an_end_is_committed_costs_no_replay(void 
     end(s);
 }
 
+/* It has returned before the close: to run it once more elsewhere would be of no use. */
+static void an_end_that_waits_for_a_turn_is_not_handed_over(void **state) {
+    seen *s = begin(*state, 0, true);
+    durable_start(s->d, "a", "one_handed", "7");
+    durable_pass(s->d, EBB_SECOND + EBB_SECOND * 3 / 8); /* the end waits for a turn in flight */
+    (void)ebb_region_close(s->d->world->host, ebb_worker_region(s->d->worker));
+    durable_pass(s->d, 2 * EBB_SECOND);
+    assert_int_equal(s->with_ends, 1);
+    assert_int_equal(s->acks, 1);
+    assert_string_equal(durable_rows(s->d, "a"), "work 0 claimed 0 timers 0 messages 1");
+    end(s);
+}
+
 /* By force nobody gets to wait for anybody. */
 static void a_force_of_the_worker_ends_the_wait_for_the_turn(void **state) {
     seen *s = begin(*state, 0, true);
@@ -249,6 +271,7 @@ int main(void) {
         IN_WORLD(an_end_whose_lease_has_lapsed_is_not_taken),
         IN_WORLD(an_end_of_a_loser_is_no_turn),
         IN_WORLD(a_message_that_comes_while_an_end_is_committed_costs_no_replay),
+        IN_WORLD(an_end_that_waits_for_a_turn_is_not_handed_over),
         IN_WORLD(a_force_of_the_worker_ends_the_wait_for_the_turn),
         IN_WORLD(a_cancel_of_the_worker_ends_the_wait_for_the_turn),
     };
