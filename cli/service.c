@@ -2,11 +2,14 @@
  *
  * Phases are shown where they begin, by on_state. The time between them is shown by the watcher, a task in the operators'
  * region: nothing waits for it, and no stop reaches it before the drain has ended. Whatever is shown is written only if it
- * can be at once: a terminal that is stopped must not hold up the stop. */
+ * can be at once: a terminal that is stopped must not hold up the stop. One that takes a byte may not take a picture, so
+ * terminals are opened once more, to be written without waiting; of what is no terminal, PIPE_BUF bytes fit if one does. */
 #define _DEFAULT_SOURCE /* TIOCGWINSZ */
 #include "cli/service.h"
 
+#include <fcntl.h>
 #include <inttypes.h>
+#include <limits.h>
 #include <poll.h>
 #include <stdarg.h>
 #include <stdio.h>
@@ -38,16 +41,23 @@ __attribute__((format(printf, 2, 3))) static void say(text *t, const char *forma
     t->n += n < 0 ? 0 : (size_t)n < sizeof t->at - t->n ? (size_t)n : sizeof t->at - t->n - 1;
 }
 
-static void show(const text *t) {
+_Static_assert(PICTURE <= PIPE_BUF, "a pipe takes all of it, or none");
+
+static bool would_wait(void) {
     struct pollfd at = {.fd = STDERR_FILENO, .events = POLLOUT};
-    if (poll(&at, 1, 0) != 1 || (at.revents & POLLOUT) == 0) return;
-    if (write(STDERR_FILENO, t->at, t->n) < 0) return; /* nobody reads it */
+    return poll(&at, 1, 0) != 1 || (at.revents & POLLOUT) == 0;
+}
+
+/* `rows`: of the picture at its end. */
+static void show(ebb__cli_service *s, const text *t, uint32_t rows) {
+    if (!s->terminal && would_wait()) return;
+    const ssize_t n = write(s->terminal ? s->screen : STDERR_FILENO, t->at, t->n);
+    if (n >= 0) s->rows = (size_t)n == t->n ? rows : 0; /* a picture that was cut stays where it is */
 }
 
 /* Takes the picture from the screen; the cursor is below it. */
-static void erase(ebb__cli_service *s, text *t) {
+static void erase(const ebb__cli_service *s, text *t) {
     if (s->rows > 0) say(t, "\x1b[%" PRIu32 "A\r\x1b[J", s->rows);
-    s->rows = 0;
 }
 
 /* Tenths of a second, rounded down. */
@@ -124,8 +134,8 @@ static void draw(ebb__cli_service *s, ebb_cx *cx, const ebb_workflow_report *now
     const uint64_t in_flight = in_flight_of(s);
     erase(s, &t);
     say_bar(&t, now, in_flight);
-    s->rows = 1 + say_holders(s, cx, &t, in_flight);
-    show(&t);
+    const uint32_t rows = 1 + say_holders(s, cx, &t, in_flight);
+    show(s, &t, rows);
 }
 
 /* ---- the watcher --------------------------------------------------------------------------------------- */
@@ -197,7 +207,7 @@ static void on_state(void *arg, ebb_workflow wf, ebb_workflow_state from, ebb_wo
     ebb__notify("%sSTATUS=%s", from == EBB_WORKFLOW_IDLE ? "STOPPING=1\n" : "", line.at);
     erase(s, &t);
     if (!s->terminal || to != EBB_WORKFLOW_DRAINING) say(&t, "ebb: %s\n", line.at); /* the bar says it */
-    show(&t);
+    show(s, &t, 0);
 }
 
 /* ---- one run --------------------------------------------------------------------------------------------- */
@@ -214,12 +224,21 @@ static ebb_status first(ebb_cx *cx, void *arg) {
     return s->fn(cx, s->arg);
 }
 
+/* -1: stderr is no terminal, or one that this process may not open. */
+static int open_screen(void) {
+    if (!isatty(STDERR_FILENO)) return -1;
+    return open("/proc/self/fd/2", O_WRONLY | O_NONBLOCK | O_NOCTTY | O_CLOEXEC);
+}
+
 int ebb__cli_service_run(ebb__cli_service *s, const ebb_service_opts *opts, ebb_fiber_fn fn, void *arg) {
     ebb_service_opts o = *opts;
-    *s = (ebb__cli_service){.terminal = isatty(STDERR_FILENO) != 0, .fn = fn, .arg = arg};
+    *s = (ebb__cli_service){.screen = open_screen(), .fn = fn, .arg = arg};
+    s->terminal = s->screen >= 0;
     o.shutdown.on_state = on_state;
     o.shutdown.arg = s;
-    return ebb_service_run(&o, first, s);
+    const int code = ebb_service_run(&o, first, s);
+    if (s->terminal) (void)close(s->screen);
+    return code;
 }
 
 void ebb__cli_service_begin(ebb__cli_service *s, const char *what) {

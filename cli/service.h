@@ -13,7 +13,8 @@
 /* Zero it. `begun` is for its owner to read; the rest is of cli/service.c. */
 typedef struct ebb__cli_service {
     bool begun;
-    bool terminal;
+    bool terminal; /* stderr is one */
+    int screen;    /* that terminal, written without waiting */
     ebb_fiber_fn fn;
     void *arg;
     ebb_runtime *rt; /* NULL: its first fiber has not run */

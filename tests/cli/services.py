@@ -221,6 +221,33 @@ class Terminal(WithServices):
         p.send_signal(signal.SIGTERM)
         self.assertEqual(p.wait(PATIENCE_S), OK)
 
+    def test_a_terminal_that_nobody_reads_holds_nothing_up(self):
+        ours, theirs = pty.openpty()
+        self.addCleanup(os.close, ours)
+        p, _, _ = self.daemon(stderr=theirs, stdin=theirs)
+        also = os.open(os.ttyname(theirs), os.O_WRONLY | os.O_NONBLOCK | os.O_NOCTTY)
+        os.close(theirs)
+
+        def fill(n):
+            with contextlib.suppress(BlockingIOError):
+                for done in range(n):
+                    os.write(also, b"x")
+                return n
+            return done
+
+        def some():
+            os.read(ours, 4096)
+            until("room", lambda: fill(1))
+
+        fill(1 << 20)
+        some()
+        room = fill(1 << 20)
+        some()
+        fill(room - 10)  # it takes a byte, but no line
+        os.close(also)
+        p.send_signal(signal.SIGTERM)
+        self.assertEqual(p.wait(PATIENCE_S), OK)
+
 
 class Manager(WithServices):
     """systemd, as far as a socket is one."""

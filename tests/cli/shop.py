@@ -373,6 +373,20 @@ class Run(WithServices):
         self.assertIn("run: ./.ebb can't be used: its data is in ", errors)
         self.assertEqual(s.stop(signal.SIGINT)[0], OK)
 
+    def test_what_is_stopped_before_it_has_begun_is_not_started_again(self):
+        (Path(self.where) / "build").mkdir()
+        ebb, starts = Path(self.where) / "build/ebb", Path(self.where) / "starts"
+        ebb.write_text("#!/bin/sh\ntrap 'exit 1' INT TERM\necho >>starts\nsleep 5 >/dev/null & wait\n")
+        ebb.chmod(0o755)
+        for signal_sent in signal.SIGTERM, signal.SIGINT:
+            starts.unlink(missing_ok=True)
+            p = subprocess.Popen([str(ROOT / "scripts/run"), "build"], cwd=self.where, stdout=subprocess.DEVNULL,
+                                 stderr=subprocess.DEVNULL)
+            self.until("its start", starts.exists)
+            p.send_signal(signal_sent)
+            self.assertEqual(p.wait(PATIENCE_S), 2)
+            self.assertEqual(starts.read_text(), "\n")
+
 
 if __name__ == "__main__":
     EBB, SHOP, POSTGRES = (str(Path(a).resolve()) for a in sys.argv[1:4])
