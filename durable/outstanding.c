@@ -116,7 +116,7 @@ ebb_status ebb__outstanding_add(ebb__outstanding *o, const ebb_provider_turn_row
         const ebb__event_class of = ebb__event_class_of(e.kind);
         if (o->ended)
             return wrong(o, EBB_ERR_ORACLE, "event %llu is after the end", (unsigned long long)e.number);
-        if (o->event == 0 && e.kind != EBB__EVENT_STARTED)
+        if (o->event == 0 && e.kind != EBB__EVENT_STARTED && e.kind != EBB__EVENT_TERMINATED)
             return wrong(o, EBB_ERR_ORACLE, "the first event is no start");
         if (of == EBB__CLASS_INPUT && acted)
             return wrong(o, EBB_ERR_ORACLE, "event %llu, an input, is after an action",

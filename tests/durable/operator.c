@@ -58,6 +58,22 @@ static void terminate_runs_no_code_and_deletes_everything(void **state) {
     assert_int_equal(ended(d, ebb_instance_terminate(d->world->host, d->store, "", NULL)), EBB_ERR_INVALID);
 }
 
+/* Its only event is the end: nothing can be kept of it, and its id can be used again. */
+static void an_instance_is_terminated_before_its_first_turn(void **state) {
+    durable *d = world_of(state);
+    ebb_cx *host = d->world->host;
+    durable_start(d, "a", "nobody_has_this", "7");
+    assert_int_equal(ended(d, ebb_instance_terminate(host, d->store, "a", "by hand")), EBB_OK);
+    assert_string_equal(durable_state(d, "a"), "Terminated by hand");
+    assert_int_equal(verified(d, "a", 0), EBB_OK);
+    assert_int_equal(ended(d, ebb_instance_reset(host, d->store, "a", 1)), EBB_ERR_INVALID);
+    assert_string_equal(ebb_durable_error(), "a ends in turn 1");
+    const ebb_start_opts again = {.id = "a", .name = "fan", .input = ebb_blob_text("7"), .reuse = true};
+    assert_int_equal(ended(d, ebb_instance_start(host, d->store, &again)), EBB_OK);
+    durable_pass(d, EBB_SECOND);
+    assert_int_equal(verified(d, "a", 2), EBB_OK);
+}
+
 static ebb_status waits_for_kid(ebb_orch *o, ebb_blob in, ebb_blob *out) {
     return ebb_orch_await(o, ebb_orch_child(o, "echoes", in, &(ebb_child_opts){.id = "kid"}), out);
 }
@@ -399,6 +415,7 @@ static void operations_bear_failed_allocations(void **state) {
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_WORLD(terminate_runs_no_code_and_deletes_everything),
+        IN_WORLD(an_instance_is_terminated_before_its_first_turn),
         IN_WORLD(a_parent_learns_that_its_child_was_terminated),
         IN_WORLD(a_reset_goes_back_and_delivers_signals_again),
         IN_WORLD(a_reset_takes_the_status_back_too),
