@@ -5,6 +5,7 @@ import { age, confirmButton, rowButton, showRows, showState } from './rows.js';
 
 const EXTEND_MS = 5000;
 const ENDED = ['FINALIZED', 'LEAK_DETECTED'];
+const FORCED = ['DRAINING', 'FINALIZING']; /* in other states the service refuses it */
 const drains = (w) => w.request !== undefined && !ENDED.includes(w.state);
 const titleOf = (w) => `${w.type}#${w.number}${w.name === '' ? '' : ` ${w.name}`}`;
 
@@ -82,7 +83,8 @@ export class Drains {
         setText(held, [flight, waits && `held by ${waits}`, w.leaks > 0 && `${w.leaks} leaked`, w.message && `"${w.message}"`]
             .filter(Boolean).join(' · '));
         able(stop, w.request === undefined);
-        for (const verb of [extend, force]) able(verb, drains(w));
+        able(extend, w.state === 'DRAINING');
+        able(force, FORCED.includes(w.state));
         if (!explained.hidden) this.#explain(`api/v1/workflows/${w.workflow}`, explained).catch(() => {});
         this.#count(card, w, w.elapsed_ms ?? 0);
     }

@@ -137,7 +137,8 @@ async function follow() {
             await events('api/v1/events?most=1', hear, signal);
             showLink('lost', 'the service has ended the stream');
         } catch (error) {
-            if (!signal.aborted) showLink('lost', error.message);
+            /* What a browser says of a server that is not there differs from browser to browser. */
+            if (!signal.aborted) showLink('lost', error instanceof TypeError ? 'the service does not answer' : error.message);
         }
         if (!signal.aborted) await sleep(AGAIN_MS);
     }

@@ -30,6 +30,21 @@ describe('a message', () => {
 });
 
 describe('a workflow', () => {
+    it('has the calls that its state allows', () => onPage(async (page) => {
+        const allowed = await page.evaluate(async () => {
+            const { Drains } = await import('/assets/drains.js');
+            const view = new Drains({ say() {}, ask() {}, change() {} });
+            const w = { workflow: '1', number: 1, type: 'stop', name: '', budget_ms: 10, in_flight: 0, leaks: 0, handlers: [] };
+            const calls = (state, request) => {
+                view.show([{ ...w, state, request, elapsed_ms: 0 }], performance.now());
+                const buttons = Array.from(view.element.querySelectorAll('.acts button')).slice(1, 4);
+                return buttons.filter((b) => b.getAttribute('aria-disabled') === null).map((b) => b.firstChild.textContent).join();
+            };
+            return [calls('IDLE'), calls('DRAINING', 'USER'), calls('FINALIZING', 'USER'), calls('FINALIZED', 'USER')];
+        });
+        assert.deepEqual(allowed, ['Stop', 'Extend 5 s,Force', 'Force', '']);
+    }));
+
     it('shows the lines of its audit log', () => onPage(async (page) => {
         await says(page, '#drains', 'lifecycle_shutdown#1');
         await press(page, '#drains .acts button:nth-of-type(5)');
@@ -172,5 +187,6 @@ describe('the page', () => {
     it('says that the service has gone', () => onPage(async (page) => {
         assert.equal(await daemon.stop(), 0);
         await until(page, '[data-link="lost"]');
+        await says(page, '#link', 'the service does not answer');
     }, { quiet: false }));
 });

@@ -154,6 +154,8 @@ describe('machines', () => {
             return [document.documentElement.scrollWidth, out.length + over.length];
         });
         assert.ok(wide <= 360, `${wide} px`);
+        const stops = await page.evaluate(() => Array.from(document.querySelectorAll('#machines td:last-child button'), (b) => b.getBoundingClientRect().right));
+        assert.ok(stops.length > 0 && stops.every((right) => right <= 360), `the buttons end at ${stops} px`);
         assert.equal(overlaps, 0);
     }, { size: { width: 360, height: 740 } }));
 
