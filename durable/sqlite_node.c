@@ -69,12 +69,24 @@ void ebb__sqlite_lapse_nodes(ebb__sqlite_file *f) {
     ebb__sqlite_forgive(&f->db); /* a charge that could not be written is lost, and no turn waits for it */
 }
 
+/* What the commit that ends the node has claimed for it before: not in `held` until that commit. */
+static void free_claimed_now(ebb__sqlite_file *f, uint64_t node) {
+    const size_t n = f->effects_n;
+    for (size_t i = 0; i < n; i++) {
+        const ebb__sqlite_effect e = f->effects[i]; /* a copy: freeing adds effects */
+        if (e.kind != EBB__EFFECT_HELD || e.node != node) continue;
+        const ebb__sqlite_held h = {e.token, e.key, e.execution, e.activity, e.node, e.at, e.charged};
+        ebb__sqlite_held_free(f, &h);
+    }
+}
+
 ebb_status ebb__sqlite_leave(ebb__sqlite_file *f, ebb_provider_leave_call *c) {
     const ebb__sqlite_node *n = ebb__sqlite_node_find(&f->ready, c->node);
     if (n == NULL) return EBB_OK;
     size_t at = 0;
     for (const ebb__sqlite_held *h; (h = ebb__map_next(&f->held, &at)) != NULL;)
         if (h->node == n->id) ebb__sqlite_held_free(f, h);
+    free_claimed_now(f, n->id);
     (void)forget_sessions(f, n->id);
     ebb__sqlite_effect_add(f, EBB__EFFECT_LEFT, 0)->node = n->id;
     return ebb__sqlite_status(&f->db);

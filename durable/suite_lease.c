@@ -201,6 +201,29 @@ static ebb_status test_a_node_that_leaves_lets_its_work_go(ebb__suite *s) {
     return EBB_OK;
 }
 
+/* A store that commits several calls at once may have all three in one commit. */
+static ebb_status test_a_node_that_leaves_lets_work_go_that_it_has_just_claimed(ebb__suite *s) {
+    size_t n;
+    ebb__t_instance x;
+    ebb_provider_work_item *w;
+    TRY(ebb__t_join(s, EBB__T_LONG, &n));
+    TRY(ebb__t_take_by(s, n, &x));
+    ebb_provider_work *claimed = ebb__arena_zero(&s->arena, sizeof *claimed);
+    CHECK(s, claimed != NULL);
+    *claimed = *ebb__t_work(s, 1, 1);
+    claimed->token = ebb__t_token(s);
+    ebb_provider_send_call *before = ebb__t_send_call(s, x.id, "poke"); /* keeps the store busy */
+    ebb_provider_ack_turn_call *turn = ebb__t_turn(s, &x);
+    ebb_provider_leave_call *leave = ebb__t_new(s, EBB_PROVIDER_LEAVE);
+    turn->work = claimed;
+    turn->work_n = 1;
+    turn->lease = EBB__T_LONG;
+    leave->node = s->node[n];
+    ebb_provider_call *const all[] = {&before->call, &turn->call, &leave->call};
+    ASK_ALL(s, all, 3, EBB_OK);
+    return ebb__t_claim(s, 0, EBB__T_LONG, 1, &w);
+}
+
 static ebb_status test_a_node_that_leaves_lets_its_instances_go(ebb__suite *s) {
     size_t n;
     ebb__t_instance x;
@@ -345,6 +368,7 @@ const ebb__suite_case ebb__suite_leases[] = {
     CASE(test_a_node_that_left_claims_nothing, "a node that left is given nothing"),
     CASE(test_a_node_leaves_twice, "a leave of no node is OK"),
     CASE(test_a_node_that_leaves_lets_its_work_go, "a leave makes work visible and charges nothing"),
+    CASE(test_a_node_that_leaves_lets_work_go_that_it_has_just_claimed, "in the commit of its leave, too"),
     CASE(test_a_node_that_leaves_lets_its_instances_go,
          "a leave makes instances visible and charges nothing"),
     CASE(test_a_node_that_leaves_lets_kept_instances_go, "a leave ends kept claims"),
