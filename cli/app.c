@@ -24,9 +24,9 @@ static void print_plain(const char *what, const char *text) {
 
 /* Without a slash the system would look in its own directories. */
 static void *load(const char *path) {
-    char here[4096];
-    (void)snprintf(here, sizeof here, "%s%s", strchr(path, '/') == NULL ? "./" : "", path);
-    return dlopen(here, RTLD_NOW | RTLD_LOCAL);
+    char here[4096]; /* a name that has no room here is longer than any file's */
+    (void)snprintf(here, sizeof here, "./%s", path);
+    return dlopen(strchr(path, '/') == NULL ? here : path, RTLD_NOW | RTLD_LOCAL);
 }
 
 ebb_app_fn ebb__app_load(const char *path) {

@@ -522,6 +522,7 @@ class Refuses(WithDaemons):
     def test_what_can_not_be_used(self):
         self.bad("'nosuch:x'", "--listen", "127.0.0.1:0", "--store", "nosuch:x")
         self.bad("can't load", "--load", "nowhere.so")
+        self.bad("can't load", "--load", EMPTY.rjust(4095, "/") + "-and-more")
         self.bad("can't make the directory /proc/ebb", "--dir", "/proc/ebb")
         place = Path(self.where) / "file"
         place.write_text("")

@@ -311,6 +311,15 @@ class Unit(WithServices):
                            stderr=subprocess.STDOUT, text=True, check=False, timeout=PATIENCE_S)
         self.assertEqual((r.returncode, [l for l in r.stdout.splitlines() if "ebb.service" in l]), (0, []), r.stdout)
 
+    def test_a_database_that_can_not_be_reached_yet_does_not_end_it_for_good(self):
+        r = subprocess.run([EBB, "serve", "--listen", "127.0.0.1:0", "--store", "postgres://ebb@127.0.0.1:1/ebb"],
+                           cwd=self.dir, stderr=subprocess.PIPE, text=True, check=False, timeout=PATIENCE_S)
+        self.assertNotIn(r.returncode, [OK, -signal.SIGTERM], r.stderr)
+        unit = Path(UNIT).read_text()
+        self.assertIn("\nRestart=on-failure\nRestartSec=5\n", unit)  # fewer than 5 starts in 10 s: systemd goes on
+        never = re.search(r"(?m)^RestartPreventExitStatus=(.*)$", unit)
+        self.assertNotIn(str(r.returncode), never.group(1).split() if never else [])
+
     def test_its_time_to_stop_is_longer_than_the_budget(self):
         unit = Path(UNIT).read_text()
         for line in "Type=notify", "KillMode=mixed", "KillSignal=SIGTERM", "DynamicUser=yes", "StateDirectory=ebb":
