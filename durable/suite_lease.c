@@ -208,9 +208,10 @@ static ebb_status test_a_node_that_leaves_lets_work_go_that_it_has_just_claimed(
     ebb_provider_work_item *w;
     TRY(ebb__t_join(s, EBB__T_LONG, &n));
     TRY(ebb__t_take_by(s, n, &x));
+    const ebb_provider_work *row = ebb__t_work(s, 1, 1);
     ebb_provider_work *claimed = ebb__arena_zero(&s->arena, sizeof *claimed);
-    CHECK(s, claimed != NULL);
-    *claimed = *ebb__t_work(s, 1, 1);
+    CHECK(s, row != NULL && claimed != NULL);
+    *claimed = *row;
     claimed->token = ebb__t_token(s);
     ebb_provider_send_call *before = ebb__t_send_call(s, x.id, "poke"); /* keeps the store busy */
     ebb_provider_ack_turn_call *turn = ebb__t_turn(s, &x);
