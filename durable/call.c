@@ -209,6 +209,11 @@ static void crash(ebb__call_gate *g) {
     g->faults->crash(g->faults->arg);
 }
 
+bool ebb__call_is_wanted(const ebb_provider_call *c) {
+    const ebb_remote *r = c->host->remote;
+    return r == NULL || ebb_remote_state(r) == EBB_FUTURE_PENDING;
+}
+
 /* The future may dispose of the call before this returns. */
 static void hand_over(ebb__call *k) {
     ebb_remote *r = k->remote;

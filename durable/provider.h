@@ -57,6 +57,8 @@ typedef struct ebb__call_queue {
 } ebb__call_queue;
 void ebb__call_queue_push(ebb__call_queue *q, ebb_provider_call *c);
 ebb_provider_call *ebb__call_queue_pop(ebb__call_queue *q); /* NULL: empty */
+/* Whether somebody still waits for the answer of a call; on any thread, as long as the call is the provider's. */
+bool ebb__call_is_wanted(const ebb_provider_call *c);
 /* Moves the head of `from` to the empty `to`: as many calls as `most` and `bytes` allow, at least one. */
 void ebb__call_queue_take(ebb__call_queue *from, ebb__call_queue *to, uint32_t most, uint64_t bytes);
 

@@ -380,7 +380,7 @@ void *ebb__sqlite_reader(void *file) {
         ebb_provider_call *c = ebb__call_queue_pop(&f->reads);
         f->reading++;
         (void)pthread_mutex_unlock(&f->lock);
-        const ebb_status st = read_one(f, &db, c);
+        const ebb_status st = ebb__call_is_wanted(c) ? read_one(f, &db, c) : EBB_CANCELLED;
         answer(&db, c, st);
         if (db.failed != 0) ebb__sqlite_db_close(&db); /* the next read opens it again */
         ebb__sqlite_forgive(&db);

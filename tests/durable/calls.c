@@ -124,7 +124,9 @@ static void a_cancelled_reader_leaves_the_call_to_its_end(void **state) {
     world *w = *state;
     scene *s = scene_new(w);
     ebb_future *f = ask(w, s, EBB_PROVIDER_INSTANCE);
+    assert_true(ebb__call_is_wanted(s->held.first));
     assert_true(ebb_future_cancel(f, EBB_CANCEL_USER));
+    assert_false(ebb__call_is_wanted(s->held.first));
     world_settle(w);
     assert_int_equal(s->gate.begun, 1);
     answer(s, EBB_OK, NULL);

@@ -183,6 +183,41 @@ static void a_full_disk_can_be_cleaned_up(void **state) {
     scene_end(s);
 }
 
+static void hold_readers(scene *s, bool back) {
+    ebb__sqlite_file *f = ((ebb__sqlite_store *)s->gate.self)->file;
+    (void)pthread_mutex_lock(&f->lock);
+    f->held_back = back;
+    (void)pthread_cond_broadcast(&f->asked);
+    (void)pthread_mutex_unlock(&f->lock);
+}
+
+/* The disk would fail the first read: that of the first call whose answer is awaited. */
+static void a_read_that_nobody_waits_for_is_not_made(void **state) {
+    scene *s = scene_new(*state);
+    disk_begin(1);
+    assert_int_equal(scene_open(s, "a.db", EBB_DURABILITY_NORMAL), EBB_OK);
+    assert_int_equal(scene_start(s, "a"), EBB_OK);
+    hold_readers(s, true); /* as during a checkpoint */
+    for (int i = 0; i < 4; i++) {
+        ebb_provider_instance_call *c = scene_call(s, EBB_PROVIDER_INSTANCE);
+        c->id = "a";
+        assert_true(ebb_future_cancel(scene_begin(s, c), EBB_CANCEL_USER));
+    }
+    disk_fail_at(1, DISK_READ, SQLITE_IOERR_READ, false);
+    hold_readers(s, false);
+    for (int i = 0; i < TRIES * 100 && s->gate.begun > 0; i++) {
+        pause_ms(1);
+        ebb_inbox_receive(s->w->rt);
+    }
+    assert_int_equal(s->gate.begun, 0);
+    assert_int_equal(disk_failures(), 0);
+    assert_int_equal(ask_instance(s, "a"), EBB_OK);
+    assert_int_equal(disk_failures(), 1);
+    scene_close(s);
+    disk_end();
+    scene_end(s);
+}
+
 int main(void) {
     const struct CMUnitTest tests[] = {
         IN_UNTRACED_WORLD(a_write_that_fails_is_repeated),
@@ -192,6 +227,7 @@ int main(void) {
         IN_UNTRACED_WORLD(what_only_looks_damaged_is_read_again),
         IN_UNTRACED_WORLD(a_commit_that_fails_changes_nothing_in_memory),
         IN_UNTRACED_WORLD(a_full_disk_can_be_cleaned_up),
+        IN_UNTRACED_WORLD(a_read_that_nobody_waits_for_is_not_made),
     };
     return cmocka_run_group_tests(tests, NULL, NULL);
 }
