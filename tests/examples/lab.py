@@ -18,7 +18,7 @@ LEAKS = {"explore": "detect_leaks=1", "inject": "detect_leaks=0"}
 
 def run(program, *arguments, where):
     return subprocess.run([program, *arguments], cwd=where, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL,
-                          text=True, timeout=280, env={**os.environ, "ASAN_OPTIONS": LEAKS[arguments[0]]})
+                          text=True, timeout=580, env={**os.environ, "ASAN_OPTIONS": LEAKS[arguments[0]]})
 
 
 def main():

@@ -377,7 +377,7 @@ class Protocol(WithService):
 
 
 def rehearse():
-    return subprocess.run([SERVICE, "--inject"], capture_output=True, text=True, timeout=280, check=False)
+    return subprocess.run([SERVICE, "--inject"], capture_output=True, text=True, timeout=580, check=False)
 
 
 class Rehearsal(unittest.TestCase):
