@@ -39,7 +39,7 @@ function rowsOf(layer) {
 }
 
 /** Each state is one layer below the nearest that leads to it; what nothing leads to comes last. */
-export function layersOf(type) {
+function layersOf(type) {
     const arrows = arrowsOf(type);
     const first = type.initial.length > 0 ? type.initial : type.states.slice(0, 1).map((state) => state.name);
     const layers = [first];

@@ -22,7 +22,7 @@ function s(tag, attributes, ...children) {
 }
 
 /** { what, name, from, to, how } of each step, in order; `to` is undefined for what is not over. */
-export function stepsOf(events) {
+function stepsOf(events) {
     const steps = new Map();
     for (const { number, at, kind, event } of events) {
         const what = BEGIN[kind];
